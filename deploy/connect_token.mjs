@@ -1,11 +1,12 @@
-// Makes a connect token of throng, in Node without packages. For login services that are not written in Rust, and as a recipe for other
-// languages. `throng tokens --listen` does the same by HTTP.
+// Issues a connect token of throng with Node.js, without packages: for login services that are not written in Rust, and as an
+// example for other languages. `throng tokens --listen` does the same over HTTP.
 //
 //   node connect_token.mjs server.key 7 203.0.113.5:7000 [USER_DATA_HEX] > token.hex
 //
-// The layout is that of netcode 1.02 (all integers are little endian), with the id of the key in the nonce. The sealed part is
-// XChaCha20-Poly1305: HChaCha20 of the key and the first 16 bytes of the nonce is the key of ChaCha20-Poly1305 (RFC 8439), whose nonce is
-// four zero bytes and the other 8 bytes. In other languages: `crypto_aead_xchacha20poly1305_ietf_encrypt` of libsodium does both steps.
+// The token has the layout of netcode 1.02 (all integers are little-endian), with the id of the key in the nonce. The sealed part
+// is XChaCha20-Poly1305: HChaCha20 of the key and the first 16 bytes of the nonce is the key of ChaCha20-Poly1305 (RFC 8439), whose
+// nonce is four zero bytes and the other 8 bytes. In other languages: `crypto_aead_xchacha20poly1305_ietf_encrypt` of libsodium
+// does both steps.
 import { createCipheriv, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
@@ -36,8 +37,8 @@ export function connectToken({ key, player, servers, userData = Buffer.alloc(0),
     const created = BigInt(Math.floor(Date.now() / 1000));
     const expires = created + BigInt(lifetimeS);
     const addresses = Buffer.concat([u32(servers.length), ...servers.map(address)]);
-    const keys = randomBytes(64); // of the connection: to the server, to the client
-    // Bytes 0-7 of the nonce name the key, the rest is random. A key without an id has a nonce of random bytes only.
+    const keys = randomBytes(64); // keys of the connection: to the server, to the client
+    // Bytes 0-7 of the nonce are the id of the key; the rest is random. A key without an id has a nonce of random bytes only.
     const nonce = key.id === null ? randomBytes(24) : Buffer.concat([Buffer.from("key\0", "latin1"), u32(key.id), randomBytes(16)]);
     const secret = Buffer.alloc(PRIVATE_BYTES - TAG_BYTES);
     Buffer.concat([u64(player), i32(timeoutS), addresses, keys, userData]).copy(secret);

@@ -1,4 +1,4 @@
-// Small parts that all sections of the page use.
+// Helper functions of all sections of the page.
 // @ts-check
 
 /** @param {string} id @returns {any} */
@@ -13,7 +13,7 @@ export function make(tag, with_ = {}, ...children) {
   return made;
 }
 
-/** A dot in the colour of a kind, as on the map. @param {number | undefined} kind */
+/** Creates a dot in the colour of a kind, like on the map. @param {number | undefined} kind */
 export function kindDot(kind) {
   const dot = make("span", { className: "dot" });
   dot.style.background = `var(--c${kind === undefined ? 4 : kind % 8})`;
@@ -21,19 +21,19 @@ export function kindDot(kind) {
 }
 
 /** @param {string} id @param {boolean} on */
-export function press(id, on) {
+export function setPressed(id, on) {
   $(id).setAttribute("aria-pressed", String(on));
 }
 
-/** A number with a fixed count of digits behind the point, and a dash for nothing. @param {number | null | undefined} value @param {number} [digits] */
+/** Formats a number with a fixed number of decimals, and a missing value as a dash. @param {number | null | undefined} value @param {number} [digits] */
 export function amount(value, digits = 0) {
   if (value === null || value === undefined) return "–";
   return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** Rows with bars. @param {HTMLElement} into @param {[string, number, string][]} rows name, size of the bar, text with its unit */
+/** Shows rows with bars. @param {HTMLElement} into @param {[string, number, string][]} rows name, value, value as text with its unit */
 export function bars(into, rows) {
-  const most = Math.max(1e-9, ...rows.map(([, value]) => value));
+  const maximum = Math.max(1e-9, ...rows.map(([, value]) => value));
   if (into.children.length !== rows.length * 3) {
     into.replaceChildren(...rows.flatMap(() => [make("span"), make("div", {}, make("i")), make("span", { className: "n" })]));
   }
@@ -44,12 +44,12 @@ export function bars(into, rows) {
     label.className = value ? "" : "zero";
     number.className = value ? "n" : "n zero";
     const filled = /** @type {HTMLElement} */ (bar.firstChild);
-    filled.style.width = value ? `${Math.max(1, value / most * 100)}%` : "0";
+    filled.style.width = value ? `${Math.max(1, value / maximum * 100)}%` : "0";
   });
 }
 
-/** Replaces the content of a list, unless it is held down: a button that goes meanwhile is never clicked. The focus stays on the element
- * with the same `data-key`. @param {HTMLElement} list @param {Node[]} rows */
+/** Replaces the content of a list, except while the pointer is pressed on it: replacing a pressed button would lose the click.
+ * The focus stays on the element with the same `data-key`. @param {HTMLElement} list @param {Node[]} rows */
 export function refill(list, rows) {
   if (list.matches(":active")) return;
   const focused = list.contains(document.activeElement) ? document.activeElement?.getAttribute("data-key") : null;
@@ -57,9 +57,9 @@ export function refill(list, rows) {
   if (focused) /** @type {HTMLElement | null} */ (list.querySelector(`[data-key="${CSS.escape(focused)}"]`))?.focus();
 }
 
-/** The first rows of a list, and a button that shows more of them. The list remembers how many are shown.
- * @param {HTMLElement} list @param {Node[]} rows @param {number} few @param {number} total how many there are; more than the rows if the server sent only some
- * @param {() => void} again */
+/** Shows the first rows of a list, and a button that shows more of them. `data-shown` of the list is the number of shown rows.
+ * @param {HTMLElement} list @param {Node[]} rows @param {number} few number of rows at first @param {number} total greater than the number of rows if the server sent
+ * only some of them @param {() => void} again renders the list again */
 export function refillWithMore(list, rows, few, total, again) {
   const shown = Math.min(rows.length, Number(list.dataset.shown ?? few));
   const all = rows.slice(0, shown);
@@ -70,7 +70,7 @@ export function refillWithMore(list, rows, few, total, again) {
     button.dataset.key = "more";
     button.onclick = () => {
       list.dataset.shown = String(rows.length > shown ? Math.min(rows.length, shown + 40) : few);
-      // It is held down no longer, but counts as active until the event is over.
+      // The list matches `:active` until this event has ended, and would not be replaced.
       setTimeout(again);
     };
     all.push(make("li", { className: "last" }, button));

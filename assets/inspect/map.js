@@ -1,14 +1,14 @@
-// The map and the crowd on it; marks beside them on a second canvas.
+// The map with the objects on it. Marks and heat maps are drawn on a second canvas above it.
 // @ts-check
 import { Picture } from "./picture.js";
 
-/** How long the crowd takes from one frame to the next, at most, in milliseconds. */
-const BETWEEN_MS_MAX = 400;
-/** Who is further from where it was, in metres, was put there and did not walk. */
+/** Limit of the measured interval between two frames of dots, in milliseconds; dots move from one frame to the next in this time. */
+const INTERVAL_MS_MAX = 400;
+/** An object that is farther than this from its last position, in metres, was teleported: it is drawn at its new position at once. */
 const JUMP_M = 25;
 const COLOURS = 8;
 
-/** How large dots are, beside the usual ones: of others, of players, of a boss. */
+/** Sizes of dots relative to the usual size: of other objects, of players, of a boss. */
 const SIZES = [1, 1.2, 2.2];
 
 /** @param {string} text a colour of the style sheet @returns {[number, number, number]} */
@@ -18,7 +18,7 @@ function rgb(text) {
   return /** @type {[number, number, number]} */ ([0, 2, 4].map((at) => parseInt(wide.slice(at, at + 2), 16)));
 }
 
-/** A scene drawn, and the way it is looked at. */
+/** Draws a scene, and keeps the view, the selection and the heat map. */
 export class CrowdMap {
   /** @param {HTMLCanvasElement} crowd @param {HTMLCanvasElement} over */
   constructor(crowd, over) {
@@ -28,8 +28,9 @@ export class CrowdMap {
     this.pen = /** @type {CanvasRenderingContext2D} */ (over.getContext("2d"));
     this.size = [1, 1];
     this.centre = [0.5, 0.5];
-    /** Pixels of the page a metre. */
+    /** CSS pixels per metre. */
     this.zoom = 1;
+    /** Whether the view shows the whole scene, also after a resize. */
     this.isFitted = true;
     this.scene = -1;
     this.count = 0;
@@ -38,14 +39,16 @@ export class CrowdMap {
     this.teams = new Uint8Array(0);
     this.before = new Float32Array(0);
     this.now = new Float32Array(0);
-    /** @type {Map<number, number>} */
-    this.places = new Map();
-    this.came = 0;
-    this.between = 100;
+    /** The index of each object in the arrays, by its id. @type {Map<number, number>} */
+    this.indexes = new Map();
+    /** Time of the newest frame, in milliseconds. */
+    this.receivedMs = 0;
+    /** Mean interval between frames, in milliseconds. */
+    this.intervalMs = 100;
     this.byTeam = false;
-    /** What is counted by cells: "crowd" here; "links" and "nodes" by the server. */
+    /** What the heat map counts: "crowd" is counted by the page; "links" and "nodes" by the server. */
     this.heat = "";
-    /** @type {{side: number, columns: number, rows: number, counts: Uint32Array, most: number} | null} */
+    /** @type {{side: number, columns: number, rows: number, counts: Uint32Array, maximum: number} | null} */
     this.cells = null;
     this.cell = 50;
     /** @type {{name: string, class: number}[]} */
@@ -59,12 +62,12 @@ export class CrowdMap {
     this.path = [];
     /** @type {number[]} */
     this.sees = [];
-    /** Two corners of a rectangle that is being drawn, in metres. @type {[[number, number], [number, number]] | null} */
+    /** Two corners of the rectangle that the user is drawing, in metres. @type {[[number, number], [number, number]] | null} */
     this.box = null;
-    this.calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    /** The colour of each dot, and which of `SIZES` it has. @type {Uint8Array} */
+    this.isMotionReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    /** The colour of each dot (0 to 7). @type {Uint8Array} */
     this.tints = new Uint8Array(0);
-    /** @type {Uint8Array} */
+    /** The index of the size of each dot in `SIZES`. @type {Uint8Array} */
     this.sizes = new Uint8Array(0);
     this.restyle();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
@@ -83,17 +86,17 @@ export class CrowdMap {
     this.picture.restyle({ ground, wall: rgb(of("--wall")), rim: ground, beyond: rgb(of("--bg")), dots: this.colours.map(rgb) });
   }
 
-  /** What a dot is coloured by: 0 to 7. @param {number} nth */
+  /** Returns the colour of a dot: 0 to 7. @param {number} nth */
   colourOf(nth) {
     if (!this.byTeam) return this.kinds[nth] % COLOURS;
     return this.teams[nth] === 0 ? 4 : [0, 1, 2, 3, 5, 6, 7][(this.teams[nth] - 1) % 7];
   }
 
-  /** Begins another scene. @param {number} scene @param {number} cell */
+  /** Switches to another scene. @param {number} scene @param {number} cell */
   open(scene, cell) {
     this.scene = scene;
     this.cell = cell;
-    this.places.clear();
+    this.indexes.clear();
     this.count = 0;
     this.picture.setMap(0, 0, 1, new Uint8Array(0));
     this.isFitted = true;
@@ -113,12 +116,12 @@ export class CrowdMap {
     const ids = new Uint32Array(bytes.buffer, 32, count);
     const [xs, ys] = [0, 1].map((axis) => new Uint16Array(bytes.buffer, 32 + count * (4 + 2 * axis), count));
     const [before, now] = [new Float32Array(count * 2), new Float32Array(count * 2)];
-    const places = new Map();
+    const indexes = new Map();
     const jump = JUMP_M / Math.max(size[0], size[1]);
     const t = this.progress(performance.now());
     for (let nth = 0; nth < count; nth += 1) {
       const [x, y] = [xs[nth] / 65535, ys[nth] / 65535];
-      const last = this.places.get(ids[nth]);
+      const last = this.indexes.get(ids[nth]);
       let [fromX, fromY] = [x, y];
       if (last !== undefined) {
         fromX = this.before[last * 2] + (this.now[last * 2] - this.before[last * 2]) * t;
@@ -129,20 +132,20 @@ export class CrowdMap {
       before[nth * 2 + 1] = fromY;
       now[nth * 2] = x;
       now[nth * 2 + 1] = y;
-      places.set(ids[nth], nth);
+      indexes.set(ids[nth], nth);
     }
     this.kinds = new Uint8Array(bytes.buffer, 32 + count * 8, count);
     this.teams = new Uint8Array(bytes.buffer, 32 + count * 9, count);
     const time = performance.now();
-    if (this.came) this.between += (Math.min(time - this.came, BETWEEN_MS_MAX) - this.between) * 0.2;
-    Object.assign(this, { ids, before, now, places, count, came: time });
+    if (this.receivedMs) this.intervalMs += (Math.min(time - this.receivedMs, INTERVAL_MS_MAX) - this.intervalMs) * 0.2;
+    Object.assign(this, { ids, before, now, indexes, count, receivedMs: time });
     if (size[0] !== this.size[0] || size[1] !== this.size[1]) this.size = size;
     if (this.isFitted) this.fit();
     this.recolour();
     if (this.heat === "crowd") this.countCells();
   }
 
-  /** Shows other cells, or none. @param {string} heat */
+  /** Shows another heat map; an empty string shows none. @param {string} heat */
   setHeat(heat) {
     this.heat = heat;
     this.cells = null;
@@ -154,7 +157,7 @@ export class CrowdMap {
     if (this.heat !== ["", "links", "nodes"][bytes.getUint32(8, true)]) return;
     const [columns, rows] = [bytes.getUint32(12, true), bytes.getUint32(16, true)];
     const counts = new Uint32Array(bytes.buffer, 24, columns * rows);
-    this.cells = { side: bytes.getFloat32(20, true), columns, rows, counts, most: counts.reduce((most, count) => Math.max(most, count), 0) };
+    this.cells = { side: bytes.getFloat32(20, true), columns, rows, counts, maximum: counts.reduce((maximum, count) => Math.max(maximum, count), 0) };
   }
 
   recolour() {
@@ -175,17 +178,17 @@ export class CrowdMap {
       const row = Math.min(rows - 1, Math.floor(this.now[nth * 2 + 1] * this.size[1] / this.cell));
       counts[row * columns + column] += 1;
     }
-    this.cells = { side: this.cell, columns, rows, counts, most: counts.reduce((most, count) => Math.max(most, count), 0) };
+    this.cells = { side: this.cell, columns, rows, counts, maximum: counts.reduce((maximum, count) => Math.max(maximum, count), 0) };
   }
 
-  /** How far the crowd is from its last frame to its newest. @param {number} time */
+  /** The progress from the previous frame to the newest, 0 to 1. @param {number} time */
   progress(time) {
-    return this.calm ? 1 : Math.min(1, (time - this.came) / Math.max(this.between, 16));
+    return this.isMotionReduced ? 1 : Math.min(1, (time - this.receivedMs) / Math.max(this.intervalMs, 16));
   }
 
-  /** Where an object is drawn now, in metres. @param {number | null} id @returns {[number, number] | null} */
+  /** The position at which an object is drawn now, in metres. @param {number | null} id @returns {[number, number] | null} */
   at(id) {
-    const nth = id === null ? undefined : this.places.get(id);
+    const nth = id === null ? undefined : this.indexes.get(id);
     if (nth === undefined) return null;
     const t = this.progress(performance.now());
     /** @param {number} axis */
@@ -196,7 +199,7 @@ export class CrowdMap {
     return [of(0), of(1)];
   }
 
-  /** The object nearest to a point of the page, within reach of it. @param {number} x @param {number} y */
+  /** The object nearest to a point of the canvas: within 14 pixels, or within 0.4 m if that is more. @param {number} x @param {number} y */
   nearest(x, y) {
     const [mx, my] = this.toMetres(x, y);
     let [best, nearest] = [Math.max(14 / this.zoom, 0.4) ** 2, -1];
@@ -340,7 +343,7 @@ export class CrowdMap {
   /** @param {(at: [number, number]) => [number, number]} place */
   drawHeat(place) {
     if (!this.cells) return;
-    const { columns, rows, counts, most } = this.cells;
+    const { columns, rows, counts, maximum } = this.cells;
     const pen = this.pen;
     const side = this.cells.side * this.zoom;
     pen.font = "600 11px system-ui, sans-serif";
@@ -351,7 +354,7 @@ export class CrowdMap {
         const count = counts[row * columns + column];
         if (!count) continue;
         const [x, y] = place([column * this.cells.side, row * this.cells.side]);
-        pen.globalAlpha = 0.08 + 0.6 * Math.sqrt(count / most);
+        pen.globalAlpha = 0.08 + 0.6 * Math.sqrt(count / maximum);
         pen.fillStyle = this.colours?.[5] || "";
         pen.fillRect(x, y, side - 1, side - 1);
         if (side > 34) {

@@ -1,16 +1,16 @@
-// Kicks and bans of an operator, by requests to the administration API of the server.
+// Lets an operator kick and ban players with requests to the server's administration API.
 // @ts-check
 
-/** Where the token is kept until the tab is closed. */
+/** Key of the token in the session storage, which is deleted when the tab is closed. */
 const KEPT = "throng-operator";
 
-/** The tokens in the address of the page: `#PAGE_TOKEN/OPERATOR_TOKEN`, either of them may be empty. @returns {[string, string]} */
+/** The tokens in the page's address: `#PAGE_TOKEN/OPERATOR_TOKEN`; each may be empty. @returns {[string, string]} */
 function tokens() {
   const [page = "", operator = ""] = decodeURIComponent(location.hash.slice(1)).split("/");
   return [page, operator];
 }
 
-/** The token of the page, for live data. */
+/** The token for the live data of this page. */
 export const pageToken = () => tokens()[0];
 
 export class Operator {
@@ -21,17 +21,17 @@ export class Operator {
     this.isAllowed = false;
     if (operator) {
       sessionStorage.setItem(KEPT, operator);
-      // Neither in the history nor on a shared screen.
+      // The token must not stay in the browser's history or be visible on a shared screen.
       history.replaceState(null, "", `${location.pathname}${page ? `#${encodeURIComponent(page)}` : ""}`);
     }
   }
 
-  /** Checks the token. @returns {Promise<string>} why it is refused; empty if it is not */
+  /** Checks the token. @returns {Promise<string>} the reason if it is refused, otherwise an empty string */
   async check() {
-    const { isDone, told } = await this.request("GET", "players?limit=1");
+    const { isDone, message } = await this.request("GET", "players?limit=1");
     this.isAllowed = isDone;
     if (!isDone) sessionStorage.removeItem(KEPT);
-    return isDone ? "" : told;
+    return isDone ? "" : message;
   }
 
   /** @param {string} player @param {string} reason */
@@ -39,23 +39,23 @@ export class Operator {
     return this.request("POST", `players/${player}/kick`, JSON.stringify({ reason }));
   }
 
-  /** Bans for some seconds, or for ever. @param {string} player @param {string} reason @param {string} seconds */
+  /** Bans a player for a time, or permanently if `seconds` is empty. @param {string} player @param {string} reason @param {string} seconds */
   ban(player, reason, seconds) {
-    // Numbers of players can be larger than those of JavaScript are exact.
+    // The JSON is written by hand because player numbers have 64 bits, more than a JavaScript number represents exactly.
     const time = seconds ? `, "for_s": ${seconds}` : "";
     return this.request("POST", "bans", `{"player": ${player}, "reason": ${JSON.stringify(reason)}${time}}`);
   }
 
-  /** The API takes the token from this header only, which no page of another site can set.
-   * @param {string} method @param {string} path @param {string} [body] @returns {Promise<{isDone: boolean, told: string}>} */
+  /** Sends a request. The API accepts the token only in this header, which a page of another site cannot set.
+   * @param {string} method @param {string} path @param {string} [body] @returns {Promise<{isDone: boolean, message: string}>} */
   async request(method, path, body) {
     try {
       const reply = await fetch(`admin/${path}`, { method, body, headers: { Authorization: `Bearer ${this.token}` } });
       const text = await reply.text();
-      const told = reply.headers.get("content-type") === "application/json" ? JSON.parse(text).error : text.trim();
-      return { isDone: reply.ok, told: told ?? "" };
+      const message = reply.headers.get("content-type") === "application/json" ? JSON.parse(text).error : text.trim();
+      return { isDone: reply.ok, message: message ?? "" };
     } catch (error) {
-      return { isDone: false, told: `no reply: ${error}` };
+      return { isDone: false, message: `no reply: ${error}` };
     }
   }
 }

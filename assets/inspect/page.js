@@ -1,6 +1,6 @@
-// The page: what the server tells is shown, and what is looked at is asked for.
+// The page: shows the data of the server, and tells the server which data it needs.
 // @ts-check
-import { $, bars, make, press, refillWithMore, whole } from "./dom.js";
+import { $, bars, make, setPressed, refillWithMore, whole } from "./dom.js";
 import { CrowdMap } from "./map.js";
 import { showMatches, showWaits } from "./matches.js";
 import { Operator, pageToken } from "./operator.js";
@@ -16,33 +16,35 @@ const ticks = new TickChart($("ticks"), $("tip"), $("sets"));
 const panel = new PickedPanel(map, (id, other = null) => pick(id, other));
 const search = new SearchBox((text) => send({ find: text }), (found) => jumpTo(found), (scene) => sceneName(scene));
 const operator = new Operator();
-const sessions = new SessionList(() => look(), (scene, object) => jump(scene, object), () => ticks.limit / 1000, operator, (words, isBad) => tell(words, isBad));
-/** Slow ticks in the list at first. */
+const sessions = new SessionList(() => sendView(), (scene, object) => jump(scene, object), () => ticks.limit / 1000, operator, (text, isBad) => showNotice(text, isBad));
+/** The number of slow ticks that the list shows at first. */
 const SLOW_FEW = 4;
 /** @type {Scene[]} */
 let scenes = [];
-/** @type {any} */
+/** The newest state. @type {any} */
 let last = null;
-/** @type {any} what the cost is reckoned from */
-let first = null;
+/** The first state of the connection, from which the mean cost of inspection is computed. @type {any} */
+let costStart = null;
 /** @type {any[]} */
 let slow = [];
-/** How many ticks were slow so far. */
+/** The number of slow ticks so far. */
 let slowCount = 0;
 /** @type {WebSocket | null} */
 let socket = null;
-let pause = 500;
-/** Frames of dots that came; with the count and the view on the page, what a test looks at. */
+/** Delay before the next attempt to connect, in milliseconds. */
+let reconnectMs = 500;
+/** The number of received frames of dots. The body's data attributes have it for tests, with the number of dots and the view. */
 let frames = 0;
-/** Where a browser walks in, the page that does, and until when it is told where everybody is. @type {{origin: string, page: Window | null, untilMs: number}} */
+/** The address of the page for playing, the page if it was opened, and until when it receives the frames of dots. @type {{origin: string, page: Window | null, untilMs: number}} */
 const walk = { origin: "", page: null, untilMs: 0 };
-/** What the next drag or click on the map is for: "block", "free", "place", "why", or to move and to pick. */
+/** The effect of the next drag or click on the map: "block", "free", "place" or "why". If empty, it moves the map or selects an object. */
 let tool = "";
-let silence = 0;
+/** The timer that hides the notice. */
+let noticeTimer = 0;
 
-/** @param {string} word @param {string} state */
-function say(word, state) {
-  $("line").textContent = word;
+/** Shows the state of the connection. @param {string} text @param {string} state the CSS class: "on" or "off" */
+function showConnection(text, state) {
+  $("line").textContent = text;
   $("line").className = state;
 }
 
@@ -55,16 +57,16 @@ function connect() {
   socket.binaryType = "arraybuffer";
   socket.onopen = () => {
     opened = true;
-    pause = 500;
-    say("live", "on");
-    look();
+    reconnectMs = 500;
+    showConnection("live", "on");
+    sendView();
   };
-  socket.onmessage = ({ data }) => (typeof data === "string" ? hear(JSON.parse(data)) : see(new DataView(data)));
+  socket.onmessage = ({ data }) => (typeof data === "string" ? receiveMessage(JSON.parse(data)) : receiveFrame(new DataView(data)));
   socket.onclose = () => {
     socket = null;
-    say(opened ? "connection lost" : "access denied: token missing or invalid, or too many pages open", "off");
-    setTimeout(connect, pause);
-    pause = Math.min(pause * 2, 8000);
+    showConnection(opened ? "connection lost" : "access denied: token missing or invalid, or too many pages open", "off");
+    setTimeout(connect, reconnectMs);
+    reconnectMs = Math.min(reconnectMs * 2, 8000);
   };
 }
 
@@ -73,28 +75,28 @@ function send(message) {
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
 }
 
-/** Says what is to be shown. */
-function look() {
+/** Tells the server which data the page shows. */
+function sendView() {
   const scene = map.scene < 0 ? null : map.scene;
   const heat = ["links", "nodes"].includes(map.heat) ? map.heat : null;
   send({ scene, selected: map.picked, other: map.other, wait_reasons: $("waits").open, matches: $("match-list").open, sessions: sessions.query, heat });
 }
 
-/** Asks for a cue. The audit log of the server has the name of the operator. @param {string} text */
-function ask(text) {
+/** Requests a cue. With the operator's token, the server's audit log contains the operator's name. @param {string} text */
+function requestCue(text) {
   send(operator.isAllowed ? { action: text, operator: operator.token } : { action: text });
 }
 
-/** Enables what an operator may do, if the page was opened with a valid token of one. */
-async function admit() {
+/** Enables kicks and bans if the page was opened with a valid operator token. */
+async function enableOperator() {
   if (!operator.token) return;
   const refusal = await operator.check();
-  if (refusal) tell(`Token of the operator refused: ${refusal}`, true);
+  if (refusal) showNotice(`Operator token refused: ${refusal}`, true);
   else sessions.showOperator();
 }
 
-/** Asks for another pace. @param {string | {speed: number}} pace */
-function wishPace(pace) {
+/** Requests another pace. @param {string | {speed: number}} pace */
+function requestPace(pace) {
   if (!$("pace").hidden) send({ pace });
 }
 
@@ -103,12 +105,12 @@ function showPace(pace) {
   $("pace").hidden = pace === null;
   if (!pace) return;
   $("go").textContent = pace.is_paused ? "Resume" : "Pause";
-  $("go").dataset.wish = pace.is_paused ? "resume" : "pause";
+  $("go").dataset.pace = pace.is_paused ? "resume" : "pause";
   $("speed").value = String(pace.speed_percent);
 }
 
-/** The scene that is shown. */
-function here() {
+/** The shown scene. */
+function currentScene() {
   return scenes.find(({ id }) => id === map.scene);
 }
 
@@ -117,17 +119,17 @@ function sceneName(scene) {
   return scenes.find(({ id }) => id === scene)?.name || `scene ${scene}`;
 }
 
-/** Another scene, or another server: the tab says so. */
+/** Sets the title of the tab: the scene and the server. */
 function showTitle() {
   const name = map.scene < 0 ? "" : `${sceneName(map.scene)} · `;
   document.title = `${name}${location.host} · throng`;
 }
 
-/** Selects an object, wherever it is. With a question about the selected one: the question is about this object.
+/** Selects an object of any scene. With the tool "why", requests the reason for this object instead, if it is in the shown scene.
  * @param {number} scene @param {number} object */
 function jump(scene, object) {
   if (tool === "why" && scene === map.scene && map.picked !== null && map.picked !== object) {
-    aim("");
+    setTool("");
     return pick(map.picked, object);
   }
   if (scene !== map.scene) {
@@ -142,54 +144,54 @@ function jump(scene, object) {
   $("picked").scrollIntoView({ block: "nearest" });
 }
 
-/** Goes to what a search found. @param {import("./search.js").Found} found */
+/** Selects the object of a search result; without an object, opens the list of sessions. @param {import("./search.js").Found} found */
 function jumpTo(found) {
   if (found.scene !== undefined && found.object !== undefined) return jump(found.scene, found.object);
   const who = found.player ? `player ${found.player}, session ${found.client}` : `session ${found.client}`;
-  tell(`${who}: it has no object. The list of sessions shows its state.`, false);
+  showNotice(`${who}: it has no object. The list of sessions shows its state.`, false);
   sessions.details.open = true;
   sessions.details.scrollIntoView({ block: "nearest" });
 }
 
-/** @param {string} chosen */
-function aim(chosen) {
+/** Selects a tool for the map; the same tool twice, or an empty name, selects none. @param {string} chosen */
+function setTool(chosen) {
   tool = chosen === tool ? "" : chosen;
   map.box = null;
-  press("block", tool === "block");
-  press("free", tool === "free");
-  press("ask-why", tool === "why");
+  setPressed("block", tool === "block");
+  setPressed("free", tool === "free");
+  setPressed("ask-why", tool === "why");
   $("over").classList.toggle("aims", tool !== "");
-  if (tool === "place") tell("Click where.", false);
-  else if (tool === "why") tell(`Click an object, or find it: why does ${panel.named(map.picked ?? 0)} see it, or not? Esc stops.`, false);
-  else if (tool) tell("Drag a rectangle on the map. Esc stops.", false);
+  if (tool === "place") showNotice("Click a position on the map.", false);
+  else if (tool === "why") showNotice(`Click an object, or find it, to ask why ${panel.named(map.picked ?? 0)} sees it or not. Esc cancels.`, false);
+  else if (tool) showNotice("Drag a rectangle on the map. Esc cancels.", false);
   else $("said").hidden = true;
 }
 
-/** @param {string} words @param {boolean} bad */
-function tell(words, bad) {
-  $("said").textContent = words;
+/** Shows a notice for 9 s. @param {string} text @param {boolean} bad */
+function showNotice(text, bad) {
+  $("said").textContent = text;
   $("said").className = bad ? "bad" : "";
   $("said").hidden = false;
-  clearTimeout(silence);
-  silence = setTimeout(() => { $("said").hidden = true; }, 9000);
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => { $("said").hidden = true; }, 9000);
 }
 
-/** Runs what is written, or waits for the click that says where. @param {[number, number] | null} at */
+/** Runs the entered cue. If it contains "{at}", waits for a click that selects the position. @param {[number, number] | null} at */
 function runCue(at) {
   const text = $("cue-text").value.trim();
   if (text.includes("{at}") && !at) {
     tool = "";
-    aim("place");
+    setTool("place");
   } else if (text) {
     const where = at ? at.map((metres) => metres.toFixed(1)).join(", ") : "";
-    ask(text.replaceAll("{at}", where).replaceAll("{scene}", JSON.stringify(here()?.name || "")));
-    aim("");
+    requestCue(text.replaceAll("{at}", where).replaceAll("{scene}", JSON.stringify(currentScene()?.name || "")));
+    setTool("");
   }
 }
 
-/** Edits the tiles of the rectangle that was drawn. */
+/** Blocks or frees the tiles of the drawn rectangle. */
 function editTiles() {
-  const scene = here();
+  const scene = currentScene();
   const box = map.box;
   const verb = tool === "block" ? "Block" : "Free";
   map.box = null;
@@ -201,7 +203,7 @@ function editTiles() {
     const ends = [box[0][axis], box[1][axis]].map((metres) => Math.min(most, Math.max(0, metres / tile)));
     return side < 2 ? Math.floor(Math.min(...ends)) : Math.ceil(Math.max(...ends));
   });
-  if (right > left && bottom > top) ask(`${verb}(scene: ${JSON.stringify(scene.name)}, rect_tiles: (${left}, ${top}, ${right - left}, ${bottom - top}))`);
+  if (right > left && bottom > top) requestCue(`${verb}(scene: ${JSON.stringify(scene.name)}, rect_tiles: (${left}, ${top}, ${right - left}, ${bottom - top}))`);
 }
 
 /** @param {{name: string, text: string}[] | null} proposals */
@@ -211,8 +213,8 @@ function showCues(proposals) {
   $("proposals").replaceChildren(first, ...(proposals || []).map(({ name, text }) => make("option", { value: text }, name)));
 }
 
-/** @param {DataView} bytes */
-function see(bytes) {
+/** Handles a binary frame: see `crates/throng_inspect/src/frames.rs`. @param {DataView} bytes */
+function receiveFrame(bytes) {
   const [type, scene] = [bytes.getUint32(0, true), bytes.getUint32(4, true)];
   if (map.scene < 0) enter(scene);
   if (scene !== map.scene) return;
@@ -238,52 +240,52 @@ function enter(scene) {
   showTitle();
 }
 
-/** @param {any} told */
-function hear(told) {
-  if (told.type === "hello") {
-    ticks.sets = told.sets;
-    ticks.limit = told.tick_ms;
+/** @param {any} message */
+function receiveMessage(message) {
+  if (message.type === "hello") {
+    ticks.sets = message.sets;
+    ticks.limit = message.tick_ms;
     ticks.ticks = [];
     closeTick();
-    ticks.add(told.ticks);
-    map.kindNames = told.kinds;
-    [last, first] = [null, null];
-    slow = told.slow;
-    showScenes(told.scenes);
+    ticks.add(message.ticks);
+    map.kindNames = message.kinds;
+    [last, costStart] = [null, null];
+    slow = message.slow;
+    showScenes(message.scenes);
     slowCount = slow.length;
     showSlow();
-    showCues(told.actions);
-    showPace(told.pace);
-    const client = told.browser_client;
+    showCues(message.actions);
+    showPace(message.pace);
+    const client = message.browser_client;
     walk.origin = client ? (client.origin ?? `${client.tls ? "https:" : "http:"}//${location.hostname}:${client.port}`) : "";
     $("walk").hidden = !walk.origin;
-    $("cost").dataset.version = told.version;
-  } else if (told.type === "state") {
-    ticks.add(told.ticks);
-    slow.push(...told.slow);
+    $("cost").dataset.version = message.version;
+  } else if (message.type === "state") {
+    ticks.add(message.ticks);
+    slow.push(...message.slow);
     slow.splice(0, slow.length - 64);
-    showScenes(told.scenes);
-    showState(told);
-    slowCount = told.slow_count;
-    if (told.slow.length || last === null) showSlow();
-    last = told;
-    first ??= told;
+    showScenes(message.scenes);
+    showState(message);
+    slowCount = message.slow_count;
+    if (message.slow.length || last === null) showSlow();
+    last = message;
+    costStart ??= message;
     showChartView();
-    $("at-tick").textContent = `tick ${whole.format(told.tick)}`;
-  } else if (told.type === "pace") {
-    showPace(told.pace);
-  } else if (told.type === "selected" && told.id === map.picked && told.scene === map.scene) {
-    panel.info = told;
-    map.path = told.path || [];
-    map.sees = (told.sees || []).map((/** @type {number[]} */ [id]) => id);
+    $("at-tick").textContent = `tick ${whole.format(message.tick)}`;
+  } else if (message.type === "pace") {
+    showPace(message.pace);
+  } else if (message.type === "selected" && message.id === map.picked && message.scene === map.scene) {
+    panel.info = message;
+    map.path = message.path || [];
+    map.sees = (message.sees || []).map((/** @type {number[]} */ [id]) => id);
     panel.show();
-  } else if (told.type === "wait_reasons") showWaits(told.parties);
-  else if (told.type === "matches") showMatches(told, (scene) => { pick(null); enter(scene); look(); }, jump);
-  else if (told.type === "sessions") sessions.show(told, last?.tick ?? 0);
-  else if (told.type === "found") search.set(told.text, told.results);
-  else if (told.type === "action") {
-    const text = told.text.length > 90 ? `${told.text.slice(0, 90)}…` : told.text;
-    tell(told.error === null ? `Tick ${whole.format(told.tick)}: ${text}` : `${text}: ${told.error}`, told.error !== null);
+  } else if (message.type === "wait_reasons") showWaits(message.parties);
+  else if (message.type === "matches") showMatches(message, (scene) => { pick(null); enter(scene); sendView(); }, jump);
+  else if (message.type === "sessions") sessions.show(message, last?.tick ?? 0);
+  else if (message.type === "found") search.set(message.text, message.results);
+  else if (message.type === "action") {
+    const text = message.text.length > 90 ? `${message.text.slice(0, 90)}…` : message.text;
+    showNotice(message.error === null ? `Tick ${whole.format(message.tick)}: ${text}` : `${text}: ${message.error}`, message.error !== null);
   }
 }
 
@@ -297,51 +299,51 @@ function showScenes(now) {
   }
   scenes = now;
   showTitle();
-  const shown = here();
+  const shown = currentScene();
   if (shown) map.cell = shown.cell_m || 50;
   else if (map.scene >= 0 && scenes.length) {
     pick(null);
     enter(scenes[0].id);
-    look();
+    sendView();
   }
 }
 
-/** @param {any} told */
-function showState(told) {
+/** @param {any} message */
+function showState(message) {
   const { mean, p99, span } = ticks.figures();
   /** Name, value, whether it is bad, and a longer explanation. @type {[string, string, boolean, string][]} */
   const now = [
-    ["tick", `${mean.toFixed(1)} ms`, mean > ticks.limit, `mean of the last second; a tick has ${ticks.limit} ms`],
+    ["tick", `${mean.toFixed(1)} ms`, mean > ticks.limit, `mean of the last second; the limit is ${ticks.limit} ms`],
     [`p99 of ${span}`, `${p99.toFixed(1)} ms`, p99 > ticks.limit, `99 of 100 ticks of the last ${span} took no longer`],
-    ["players", whole.format(told.objects.players), false, "objects of players, in all scenes"],
-    ["NPCs", whole.format(told.objects.npcs), false, "in all scenes"],
+    ["players", whole.format(message.objects.players), false, "objects of players, in all scenes"],
+    ["NPCs", whole.format(message.objects.npcs), false, "in all scenes"],
   ];
-  if (told.overload?.level) now.push(["overload", told.overload.name.replaceAll("_", " "), true, "what the server does about it"]);
-  if (told.draining) now.push(["", "draining", true, "the server admits no new players"]);
+  if (message.overload?.level) now.push(["overload", message.overload.name.replaceAll("_", " "), true, "how the server reduces its load"]);
+  if (message.draining) now.push(["", "draining", true, "the server admits no new players"]);
   $("now").replaceChildren(...now.map(([name, value, bad, title]) => make("div", { title }, make("dt", {}, name), make("dd", { className: bad ? "bad" : "" }, value))));
-  const states = (told.sessions || []).filter((/** @type {[string, number]} */ [, count]) => count > 0);
+  const states = (message.sessions || []).filter((/** @type {[string, number]} */ [, count]) => count > 0);
   const open = states.reduce((/** @type {number} */ sum, /** @type {[string, number]} */ [, count]) => sum + count, 0);
-  $("session-count").textContent = told.sessions ? `${whole.format(open)} open` : "";
+  $("session-count").textContent = message.sessions ? `${whole.format(open)} open` : "";
   bars($("sessions"), states.map((/** @type {[string, number]} */ [name, count]) => [name.replaceAll("_", " "), count, whole.format(count)]));
-  const { resets = 0, versions_refused: versions = 0 } = told.net ?? {};
+  const { resets = 0, versions_refused: versions = 0 } = message.net ?? {};
   $("net-refused").textContent = resets || versions ? `${whole.format(resets)} connection resets sent, ${whole.format(versions)} clients of other versions refused` : "";
-  bars($("queues"), told.queues.map((/** @type {[string, number]} */ [name, count]) => [name, count, whole.format(count)]));
-  $("modes-section").hidden = told.modes.length === 0 && !told.has_parties;
-  bars($("modes"), told.modes.map((/** @type {[string, number, number]} */ [name, waiting, made]) => [name, waiting, `${whole.format(waiting)} waiting, ${whole.format(made)} ${made === 1 ? "match" : "matches"}`]));
-  showMemory(told.memory, told.rss);
-  if (last && told.bytes && last.bytes) {
-    const seconds = Math.max(0.05, (told.tick - last.tick) * ticks.limit / 1000);
-    bars($("bytes"), told.bytes.map((/** @type {[string, number]} */ [name, total], /** @type {number} */ nth) => {
+  bars($("queues"), message.queues.map((/** @type {[string, number]} */ [name, count]) => [name, count, whole.format(count)]));
+  $("modes-section").hidden = message.modes.length === 0 && !message.has_parties;
+  bars($("modes"), message.modes.map((/** @type {[string, number, number]} */ [name, waiting, made]) => [name, waiting, `${whole.format(waiting)} waiting, ${whole.format(made)} ${made === 1 ? "match" : "matches"}`]));
+  showMemory(message.memory, message.rss);
+  if (last && message.bytes && last.bytes) {
+    const seconds = Math.max(0.05, (message.tick - last.tick) * ticks.limit / 1000);
+    bars($("bytes"), message.bytes.map((/** @type {[string, number]} */ [name, total], /** @type {number} */ nth) => {
       const rate = (total - last.bytes[nth][1]) / seconds / 1000;
       return [name, rate, `${rate >= 100 ? whole.format(Math.round(rate)) : rate.toFixed(1)} kB/s`];
     }));
-    const spent = (told.spent_ns - first.spent_ns) / 1e6 / Math.max(1, told.tick - first.tick);
-    const share = mean > 0 ? ` (${(spent / mean * 100).toFixed(1)} % of it)` : "";
-    $("cost").textContent = `throng ${$("cost").dataset.version} · inspection costs ${spent.toFixed(3)} ms per tick${share}, ${told.pages} ${told.pages === 1 ? "page" : "pages"} open`;
+    const spent = (message.spent_ns - costStart.spent_ns) / 1e6 / Math.max(1, message.tick - costStart.tick);
+    const share = mean > 0 ? ` (${(spent / mean * 100).toFixed(1)} % of the tick)` : "";
+    $("cost").textContent = `throng ${$("cost").dataset.version} · inspection costs ${spent.toFixed(3)} ms per tick${share}, ${message.pages} ${message.pages === 1 ? "page" : "pages"} open`;
   }
 }
 
-/** Modules by size, and the rest of the process: rows that add up to the total. @param {[string, number][]} modules @param {number | null} total */
+/** Shows the memory of modules, largest first, and of the rest of the process. The rows add up to the total. @param {[string, number][]} modules @param {number | null} total */
 function showMemory(modules, total) {
   const sorted = [...modules].sort(([, a], [, b]) => b - a);
   const shown = sorted.filter(([, bytes]) => bytes > 50_000).slice(0, 9);
@@ -355,12 +357,12 @@ function showMemory(modules, total) {
   $("rss").textContent = total ? `${(total / 1e6).toFixed(1)} MB of RAM in total` : "";
 }
 
-/** Work of a tick: one, and several. */
-const DID = { messages: ["message", "messages"], logins: ["login", "logins"], paths: ["path", "paths"], nodes: ["node searched", "nodes searched"], links: ["view link changed", "view links changed"], snapshots: ["snapshot sent", "snapshots sent"], bytes: ["byte sent", "bytes sent"] };
+/** Names of the work in a tick, singular and plural. */
+const WORK_NAMES = { messages: ["message", "messages"], logins: ["login", "logins"], paths: ["path", "paths"], nodes: ["node searched", "nodes searched"], links: ["view link changed", "view links changed"], snapshots: ["snapshot sent", "snapshots sent"], bytes: ["byte sent", "bytes sent"] };
 
-/** What was done in a slow tick. @param {Record<string, number>} deeds */
-function didText(deeds) {
-  return Object.entries(DID).filter(([key]) => deeds[key] > 0).map(([key, [one, many]]) => `${whole.format(deeds[key])} ${deeds[key] === 1 ? one : many}`).join(", ");
+/** Describes the work of a slow tick. @param {Record<string, number>} deeds */
+function workText(deeds) {
+  return Object.entries(WORK_NAMES).filter(([key]) => deeds[key] > 0).map(([key, [one, many]]) => `${whole.format(deeds[key])} ${deeds[key] === 1 ? one : many}`).join(", ");
 }
 
 function showSlow() {
@@ -375,7 +377,7 @@ function showSlow() {
     longest.sort((/** @type {any} */ a, /** @type {any} */ b) => b.ms - a.ms);
     const ran = longest.slice(0, 3).filter((/** @type {any} */ { ms }) => ms > total / 20).map((/** @type {any} */ { ms, name }) => `${name} ${ms.toFixed(1)} ms`).join(", ");
     const button = make("button", { type: "button", className: "slow", title: "Show its steps", onclick: () => openTick(tick) },
-      make("span", { className: "ms" }, `${total.toFixed(1)} ms`), make("span", {}, ran), make("span", { className: "no" }, `tick ${whole.format(tick[0])}`), make("span", { className: "did" }, didText(deeds)));
+      make("span", { className: "ms" }, `${total.toFixed(1)} ms`), make("span", {}, ran), make("span", { className: "no" }, `tick ${whole.format(tick[0])}`), make("span", { className: "did" }, workText(deeds)));
     button.dataset.key = `slow ${tick[0]}`;
     if (tick[0] === ticks.marked) button.setAttribute("aria-pressed", "true");
     return make("li", {}, button);
@@ -383,15 +385,15 @@ function showSlow() {
   refillWithMore($("slow"), rows, SLOW_FEW, slowCount, showSlow);
 }
 
-/** Shows the steps of a tick, and where it lies in the chart. @param {import("./ticks.js").Tick} tick */
+/** Shows the steps of a tick, and marks it in the chart. @param {import("./ticks.js").Tick} tick */
 function openTick(tick) {
   ticks.mark(tick[0]);
   const deeds = slow.find((one) => one.tick[0] === tick[0])?.deeds;
   $("tick-name").textContent = `Tick ${whole.format(tick[0])}: ${msText(tickMs(tick))}`;
-  $("tick-did").textContent = deeds ? didText(deeds) : `within its ${ticks.limit} ms`;
+  $("tick-did").textContent = deeds ? workText(deeds) : `within the limit of ${ticks.limit} ms`;
   $("tick-steps").replaceChildren(...ticks.steps(tick));
   $("tick-detail").hidden = false;
-  // With the chart above it, in which the tick is marked.
+  // Scrolls to the chart above the details, because it shows the marked tick.
   const [part, end] = [$("tick-section").getBoundingClientRect(), $("tick-detail").getBoundingClientRect().bottom];
   if (part.top < 0 || end > innerHeight) $("tick-section").scrollIntoView({ block: "start" });
   showSlow();
@@ -403,10 +405,10 @@ function closeTick() {
   showSlow();
 }
 
-/** What the chart shows, in words. */
+/** Shows the description of the chart, and updates its buttons. */
 function showChartView() {
   $("tick-span").textContent = ticks.describe();
-  press("log", ticks.isLog);
+  setPressed("log", ticks.isLog);
   $("ticks-now").hidden = ticks.end === null && ticks.shown === 1200;
 }
 
@@ -426,17 +428,17 @@ function legend() {
   });
   if (map.cells) {
     const what = { crowd: "objects", links: "view links", nodes: "nodes searched in the last seconds" }[map.heat];
-    const text = map.cells.most ? `1 to ${whole.format(map.cells.most)} ${what} a cell` : `no ${what}`;
+    const text = map.cells.maximum ? `1 to ${whole.format(map.cells.maximum)} ${what} a cell` : `no ${what}`;
     rows.push(make("li", {}, make("span", { className: "ramp" }), text));
   }
   $("legend").replaceChildren(...rows);
   $("legend").hidden = rows.length === 0;
 }
 
-/** @param {number | null} id @param {number | null} [other] */
+/** Selects an object, or none. @param {number | null} id @param {number | null} [other] the object for which the reason is requested */
 function pick(id, other = null) {
   if (id !== map.picked) {
-    if (tool === "why") aim("");
+    if (tool === "why") setTool("");
     panel.reset();
     map.path = [];
     map.sees = [];
@@ -445,11 +447,11 @@ function pick(id, other = null) {
   map.picked = id;
   map.other = id === null ? null : other;
   $("picked").hidden = id === null;
-  look();
+  sendView();
   panel.show();
 }
 
-/** Looks at the next object, or the one before. @param {number} by */
+/** Selects and follows the next object by id, or the one before. @param {number} by */
 function step(by) {
   if (!map.count) return;
   const ids = [...map.ids].sort((a, b) => a - b);
@@ -462,26 +464,26 @@ function step(by) {
   panel.show();
 }
 
-const deeds = {
-  why: () => { if (map.picked !== null) aim("why"); },
+const commands = {
+  why: () => { if (map.picked !== null) setTool("why"); },
   search: () => search.focus(),
   cues: () => { const isOpen = $("cue").classList.toggle("open"); $("cues-open").setAttribute("aria-expanded", String(isOpen)); },
   fit: () => { map.follows = false; map.fit(); },
-  teams: () => { map.byTeam = !map.byTeam; press("teams", map.byTeam); map.recolour(); legend(); },
+  teams: () => { map.byTeam = !map.byTeam; setPressed("teams", map.byTeam); map.recolour(); legend(); },
   heat: () => {
     const chosen = $("heat").value;
     $("heat").className = chosen ? "on" : "";
     map.setHeat(chosen);
     legend();
-    look();
+    sendView();
   },
   follow: () => { map.follows = !map.follows && map.picked !== null; if (map.follows) map.isFitted = false; panel.show(); },
-  go: () => wishPace($("go").dataset.wish),
-  tick: () => wishPace("step"),
+  go: () => requestPace($("go").dataset.pace),
+  tick: () => requestPace("step"),
   walk: () => { if (walk.origin) walk.page = open(`${walk.origin}/`, "throng-walk"); },
-  drop: () => (tool ? aim("") : pick(null)),
-  block: () => { if (!$("cue").hidden) aim("block"); },
-  free: () => { if (!$("cue").hidden) aim("free"); },
+  drop: () => (tool ? setTool("") : pick(null)),
+  block: () => { if (!$("cue").hidden) setTool("block"); },
+  free: () => { if (!$("cue").hidden) setTool("free"); },
   zoom: (/** @type {number} */ by) => { const box = $("over").getBoundingClientRect(); map.zoomBy(by, box.width / 2, box.height / 2); },
 };
 
@@ -489,11 +491,11 @@ function listen() {
   const over = /** @type {HTMLCanvasElement} */ ($("over"));
   /** @type {Map<number, [number, number]>} */
   const fingers = new Map();
-  let walked = 0;
+  let dragged = 0;
   over.addEventListener("pointerdown", (event) => {
     over.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, [event.offsetX, event.offsetY]);
-    walked = fingers.size > 1 ? 99 : 0;
+    dragged = fingers.size > 1 ? 99 : 0;
     if (tool === "block" || tool === "free") {
       const at = map.toMetres(event.offsetX, event.offsetY);
       map.box = fingers.size > 1 ? null : [at, at];
@@ -515,8 +517,8 @@ function listen() {
       map.box = [map.box[0], map.toMetres(...to)];
       return;
     }
-    walked += Math.abs(to[0] - from[0]) + Math.abs(to[1] - from[1]);
-    if (walked > 4) map.move(to[0] - from[0], to[1] - from[1]);
+    dragged += Math.abs(to[0] - from[0]) + Math.abs(to[1] - from[1]);
+    if (dragged > 4) map.move(to[0] - from[0], to[1] - from[1]);
   });
   const up = (/** @type {PointerEvent} */ event) => {
     fingers.delete(event.pointerId);
@@ -526,7 +528,7 @@ function listen() {
       map.box = null;
       return;
     }
-    if (event.type !== "pointerup" || walked > 4 || fingers.size) return;
+    if (event.type !== "pointerup" || dragged > 4 || fingers.size) return;
     if (tool === "place") {
       runCue(map.toMetres(event.offsetX, event.offsetY));
       return;
@@ -534,7 +536,7 @@ function listen() {
     const found = map.nearest(event.offsetX, event.offsetY);
     if (tool === "why" && map.picked !== null) {
       if (found === null || found === map.picked) return;
-      aim("");
+      setTool("");
       pick(map.picked, found);
       return;
     }
@@ -547,18 +549,18 @@ function listen() {
     event.preventDefault();
     map.zoomBy(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0016)), event.offsetX, event.offsetY);
   }, { passive: false });
-  $("scene").onchange = () => { pick(null); enter(Number($("scene").value)); look(); };
-  $("fit").onclick = deeds.fit;
-  $("zoom-in").onclick = () => deeds.zoom(1.5);
-  $("zoom-out").onclick = () => deeds.zoom(1 / 1.5);
-  $("teams").onclick = deeds.teams;
-  $("heat").onchange = deeds.heat;
-  $("waits").ontoggle = $("match-list").ontoggle = look;
-  $("ask-why").onclick = deeds.why;
-  $("cues-open").onclick = deeds.cues;
+  $("scene").onchange = () => { pick(null); enter(Number($("scene").value)); sendView(); };
+  $("fit").onclick = commands.fit;
+  $("zoom-in").onclick = () => commands.zoom(1.5);
+  $("zoom-out").onclick = () => commands.zoom(1 / 1.5);
+  $("teams").onclick = commands.teams;
+  $("heat").onchange = commands.heat;
+  $("waits").ontoggle = $("match-list").ontoggle = sendView;
+  $("ask-why").onclick = commands.why;
+  $("cues-open").onclick = commands.cues;
   listenToChart();
-  $("block").onclick = deeds.block;
-  $("free").onclick = deeds.free;
+  $("block").onclick = commands.block;
+  $("free").onclick = commands.free;
   $("proposals").onchange = () => {
     $("cue-text").value = $("proposals").value;
     if ($("proposals").value.includes("{at}")) runCue(null);
@@ -567,21 +569,21 @@ function listen() {
     event.preventDefault();
     runCue(null);
   };
-  $("go").onclick = deeds.go;
-  $("tick").onclick = deeds.tick;
-  $("speed").onchange = () => wishPace({ speed: Number($("speed").value) });
-  $("follow").onclick = deeds.follow;
-  $("drop").onclick = deeds.drop;
-  $("walk").onclick = deeds.walk;
-  // The page that walks asks as long as it shows what it is told.
+  $("go").onclick = commands.go;
+  $("tick").onclick = commands.tick;
+  $("speed").onchange = () => requestPace({ speed: Number($("speed").value) });
+  $("follow").onclick = commands.follow;
+  $("drop").onclick = commands.drop;
+  $("walk").onclick = commands.walk;
+  // The page for playing requests server positions every second while it shows them.
   addEventListener("message", ({ source, origin, data }) => {
     if (source === walk.page && origin === walk.origin && data === "ghosts") walk.untilMs = performance.now() + 3000;
   });
   $("help-open").onclick = () => $("help").showModal();
   /** @type {Record<string, () => void>} */
   const keys = {
-    "0": deeds.fit, "/": deeds.search, w: deeds.why, f: deeds.follow, t: deeds.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; deeds.heat(); }, Escape: deeds.drop, "?": () => $("help").showModal(), b: deeds.block, n: deeds.free, j: deeds.walk, p: deeds.go, ".": deeds.tick,
-    "+": () => deeds.zoom(1.5), "=": () => deeds.zoom(1.5), "-": () => deeds.zoom(1 / 1.5), "]": () => step(1), "[": () => step(-1),
+    "0": commands.fit, "/": commands.search, w: commands.why, f: commands.follow, t: commands.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; commands.heat(); }, Escape: commands.drop, "?": () => $("help").showModal(), b: commands.block, n: commands.free, j: commands.walk, p: commands.go, ".": commands.tick,
+    "+": () => commands.zoom(1.5), "=": () => commands.zoom(1.5), "-": () => commands.zoom(1 / 1.5), "]": () => step(1), "[": () => step(-1),
   };
   const arrows = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
   addEventListener("keydown", (event) => {
@@ -615,7 +617,7 @@ function listenToChart() {
   };
 }
 
-/** A length that reads well, and is about as wide as a thumb. */
+/** Shows the scale: the shortest round length with at least 56 pixels. */
 function showScale() {
   const metres = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000].find((length) => length * map.zoom >= 56) || 5000;
   const scale = $("scale");
@@ -638,5 +640,5 @@ function frame(time) {
 
 listen();
 connect();
-admit();
+enableOperator();
 requestAnimationFrame(frame);

@@ -1,12 +1,12 @@
-// The selected object: its state, whom it sees, who sees it, and why.
+// The selected object: its state, the objects that it sees, its viewers, and the reasons.
 // @ts-check
 import { $, kindDot, make, refillWithMore, whole } from "./dom.js";
 
-/** Objects of a list that are shown at first. */
+/** The number of objects that a list shows at first. */
 const FEW = 6;
 
-/** A way in metres: from a place over points. @param {number[]} from @param {number[][]} points */
-function wayM(from, points) {
+/** The length of a path in metres. @param {number[]} from @param {number[][]} points */
+function pathLengthM(from, points) {
   let [sum, at] = [0, from];
   for (const point of points) {
     sum += Math.hypot(point[0] - at[0], point[1] - at[1]);
@@ -20,27 +20,27 @@ export class PickedPanel {
   constructor(map, pick) {
     this.map = map;
     this.pick = pick;
-    /** What the server says of it. @type {any} */
+    /** The last update of the selected object from the server. @type {any} */
     this.info = null;
-    /** The object of the answer that is shown. @type {number | null} */
+    /** The other object of the visibility answer that is shown. @type {number | null} */
     this.answered = null;
     this.body = /** @type {HTMLElement} */ ($("picked-body"));
   }
 
-  /** The kind of an object, by its dot. @param {number} id */
+  /** The kind of an object, if it is on the map. @param {number} id */
   kindOf(id) {
-    const nth = this.map.places.get(id);
+    const nth = this.map.indexes.get(id);
     return nth === undefined ? undefined : this.map.kinds[nth];
   }
 
-  /** An object in words, the same everywhere: its kind, and its number. @param {number} id */
+  /** The name of an object in all texts: its kind and its number. @param {number} id */
   named(id) {
     const kind = this.kindOf(id);
     const name = kind === undefined ? "" : this.map.kindNames[kind]?.name || "";
     return `${name ? `${name}, ` : ""}object ${id}`;
   }
 
-  /** Another object begins. */
+  /** Prepares the panel for another object. */
   reset() {
     this.info = null;
     for (const id of ["sees", "seen-by"]) delete $(id).dataset.shown;
@@ -56,12 +56,12 @@ export class PickedPanel {
       title.replaceChildren(kindDot(this.kindOf(map.picked)), name);
     }
     $("follow").setAttribute("aria-pressed", String(map.follows));
-    // A button that goes while it is held down is never clicked.
+    // Replacing a pressed button would lose the click.
     if (body.matches(":active")) return;
-    const isKnown = info && !info.gone;
-    for (const id of ["sees-part", "seen-by-part"]) $(id).hidden = !isKnown || !info[id === "sees-part" ? "sees" : "seen_by"];
+    const exists = info && !info.gone;
+    for (const id of ["sees-part", "seen-by-part"]) $(id).hidden = !exists || !info[id === "sees-part" ? "sees" : "seen_by"];
     $("why").hidden = $("waits-for").hidden = true;
-    if (!isKnown) {
+    if (!exists) {
       $("facts").replaceChildren();
       $("picked-note").textContent = info ? "It is not in this scene any more." : "…";
       return;
@@ -85,7 +85,7 @@ export class PickedPanel {
       if (info[key] !== null && info[key] !== undefined) facts.push([name, String(info[key])]);
     }
     facts.push(...info.attributes);
-    facts.push(["path", info.path.length ? `${wayM(info.at, info.path).toFixed(0)} m over ${info.path.length} ${info.path.length === 1 ? "point" : "points"}` : "none"]);
+    facts.push(["path", info.path.length ? `${pathLengthM(info.at, info.path).toFixed(0)} m over ${info.path.length} ${info.path.length === 1 ? "point" : "points"}` : "none"]);
     $("facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
   }
 
@@ -95,7 +95,7 @@ export class PickedPanel {
       const { other, sees, seen, apart_m } = info.why;
       const apart = apart_m === null ? "" : ` ${apart_m.toFixed(0)} m apart.`;
       const go = make("button", { type: "button", title: "Select it", onclick: () => this.pick(other) }, "Select");
-      const swap = make("button", { type: "button", title: "No longer ask about it", onclick: () => this.pick(map.picked) }, "Close");
+      const swap = make("button", { type: "button", title: "Close this answer", onclick: () => this.pick(map.picked) }, "Close");
       $("why").replaceChildren(
         make("p", {}, make("b", {}, `${sees[0] ? "Sees" : "Does not see"} ${this.named(other)}`), `: ${sees[1]}.${apart}`),
         make("p", {}, make("b", {}, `${seen[0] ? "Is" : "Is not"} seen by it`), `: ${seen[1]}.`),
@@ -111,17 +111,17 @@ export class PickedPanel {
     }
   }
 
-  /** @param {string} id of the list @param {number[]} ids @param {number} total @param {string} note */
+  /** Shows a list of objects, nearest first. @param {string} id of the list element @param {number[]} ids @param {number} total @param {string} note */
   showList(id, ids, total, note) {
     const { map, info } = this;
     $(`${id}-count`).textContent = whole.format(total);
     $(`${id}-note`).textContent = note;
-    const far = ids.map((of) => {
+    const byDistance = ids.map((of) => {
       const at = map.at(of);
       return { of, metres: at ? Math.hypot(at[0] - info.at[0], at[1] - info.at[1]) : Infinity };
     });
-    far.sort((a, b) => a.metres - b.metres || a.of - b.of);
-    const rows = far.map(({ of, metres }) => {
+    byDistance.sort((a, b) => a.metres - b.metres || a.of - b.of);
+    const rows = byDistance.map(({ of, metres }) => {
       const button = make("button", { type: "button", title: "Why?", onclick: () => this.pick(map.picked, of) },
         kindDot(this.kindOf(of)), make("span", {}, this.named(of)), make("span", { className: "n" }, metres === Infinity ? "" : `${metres.toFixed(0)} m`));
       button.setAttribute("aria-label", `${this.named(of)}${metres === Infinity ? "" : `, ${metres.toFixed(0)} m away`}: why?`);

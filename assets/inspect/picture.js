@@ -1,16 +1,17 @@
-// The ground and the dots on it, as pixels: where there is no graphics card, a browser shows a picture much sooner than it draws one.
+// Renders the ground and the dots pixel by pixel: without a graphics card, this is much faster than drawing them with canvas
+// operations.
 // @ts-check
 
-/** Places within a pixel at which a dot can lie, along each axis. */
+/** Number of positions of a dot within a pixel, along each axis. */
 const PLACES = 4;
-/** The most samples of the map for a pixel, along each axis. */
+/** Maximum number of map samples for a pixel, along each axis. */
 const SAMPLES_MAX = 2;
 
-/** @typedef {[number, number, number]} Rgb parts of 255 */
+/** @typedef {[number, number, number]} Rgb red, green, blue, each 0 to 255 */
 /** @typedef {{ground: Rgb, wall: Rgb, beyond: Rgb, rim: Rgb, dots: Rgb[]}} Looks */
-/** What a dot changes: pixels, each with what is added to it and how many 256ths of what was there stay. @typedef {{side: number, columns: Uint8Array, rows: Uint8Array, added: Uint32Array, rest: Uint16Array}} Stamp */
+/** The pixels of a dot. `added` is added to a pixel, of whose previous colour `rest` / 256 remains. @typedef {{side: number, columns: Uint8Array, rows: Uint8Array, added: Uint32Array, rest: Uint16Array}} Stamp */
 
-/** As it lies in an `ImageData`. @param {Rgb} rgb @param {number} [alpha] */
+/** A pixel of an `ImageData`, as a 32-bit integer. @param {Rgb} rgb @param {number} [alpha] */
 function pack([red, green, blue], alpha = 255) {
   return ((alpha << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
 }
@@ -32,21 +33,21 @@ export class Picture {
   constructor(canvas) {
     this.canvas = canvas;
     const pen = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
-    if (!pen) throw new Error("this browser gives no canvas to draw on");
+    if (!pen) throw new Error("this browser does not support canvas drawing");
     this.pen = pen;
     this.image = new ImageData(1, 1);
     this.pixels = new Uint32Array(this.image.data.buffer);
-    /** The same with nothing but the ground. */
+    /** The pixels of the ground, without dots. */
     this.ground = new Uint32Array(1);
-    /** What the ground was painted for. */
+    /** The size, view and map version for which the ground was painted. */
     this.painted = "";
     /** @type {{columns: number, rows: number, tile: number, blocked: Uint8Array, version: number}} */
     this.map = { columns: 0, rows: 0, tile: 1, blocked: new Uint8Array(0), version: 0 };
     /** @type {Looks} */
     this.looks = { ground: [0, 0, 0], wall: [0, 0, 0], beyond: [0, 0, 0], rim: [0, 0, 0], dots: [] };
-    /** By colour, size, and place in the pixel. @type {Stamp[]} */
+    /** The pixels of dots, by colour, size, and position within a pixel. @type {Stamp[]} */
     this.stamps = [];
-    /** What they were made for. */
+    /** The sizes for which the stamps were made. */
     this.stamped = "";
     /** Diameters of dots, in pixels. @type {number[]} */
     this.diameters = [];
@@ -58,12 +59,12 @@ export class Picture {
     this.painted = this.stamped = "";
   }
 
-  /** @param {number} columns @param {number} rows @param {number} tile metres @param {Uint8Array} blocked how much of each: 255 all */
+  /** @param {number} columns @param {number} rows @param {number} tile metres @param {Uint8Array} blocked blocked share of each tile; 255 means all of it */
   setMap(columns, rows, tile, blocked) {
     this.map = { columns, rows, tile, blocked, version: this.map.version + 1 };
   }
 
-  /** Takes the size of its canvas, and begins with the ground alone. @param {number} left @param {number} top metres @param {number} zoom pixels a metre */
+  /** Starts a picture in the size of the canvas with the ground only. @param {number} left @param {number} top in metres @param {number} zoom pixels per metre */
   begin(left, top, zoom) {
     const { width, height } = this.canvas;
     if (this.image.width !== width || this.image.height !== height) {
@@ -84,23 +85,23 @@ export class Picture {
     this.ground.fill(pack(this.looks.beyond));
     const samples = Math.min(SAMPLES_MAX, Math.max(1, Math.ceil(1 / (tile * zoom))));
     const shades = Uint32Array.from({ length: 256 }, (_, share) => pack(mix(this.looks.ground, this.looks.wall, share / 255)));
-    /** Tiles under the samples of each pixel from the first to the last that has ground. @param {number} from @param {number} pixels @param {number} tiles */
+    /** The range of pixels that have ground along an axis, and the tile under each sample of these pixels. @param {number} from @param {number} pixels @param {number} tiles */
     const under = (from, pixels, tiles) => {
       const tileOf = (/** @type {number} */ at) => Math.floor((from + at / zoom) / tile);
       const first = Math.max(0, Math.ceil(-from * zoom - 0.5));
       const end = Math.min(pixels, Math.ceil((tiles * tile - from) * zoom - 0.5));
-      const held = Int32Array.from({ length: Math.max(0, end - first) * samples }, (_, nth) =>
+      const tileOfSample = Int32Array.from({ length: Math.max(0, end - first) * samples }, (_, nth) =>
         Math.min(tiles - 1, Math.max(0, tileOf(first + (nth + 0.5) / samples))));
-      return { first, end, held };
+      return { first, end, tileOfSample };
     };
     const [across, down] = [under(left, width, columns), under(top, height, rows)];
     for (let y = down.first; y < down.end; y += 1) {
       let at = y * width + across.first;
-      for (let x = 0; x < across.held.length; x += samples) {
+      for (let x = 0; x < across.tileOfSample.length; x += samples) {
         let sum = 0;
         for (let row = 0; row < samples; row += 1) {
-          const begin = down.held[(y - down.first) * samples + row] * columns;
-          for (let column = 0; column < samples; column += 1) sum += blocked[begin + across.held[x + column]];
+          const begin = down.tileOfSample[(y - down.first) * samples + row] * columns;
+          for (let column = 0; column < samples; column += 1) sum += blocked[begin + across.tileOfSample[x + column]];
         }
         this.ground[at] = shades[Math.floor(sum / (samples * samples))];
         at += 1;
@@ -108,7 +109,7 @@ export class Picture {
     }
   }
 
-  /** Dots from now on are so large: `points` is the usual diameter, in pixels. @param {number} points @param {number[]} sizes times as large */
+  /** Sets the sizes of dots. @param {number} points the usual diameter, in pixels @param {number[]} sizes factors of the usual diameter */
   setDots(points, sizes) {
     const wanted = [points, ...sizes].join();
     if (wanted === this.stamped) return;
@@ -118,7 +119,7 @@ export class Picture {
       Array.from({ length: PLACES * PLACES }, (_, place) => this.stamp(colour, diameter, points, place))));
   }
 
-  /** A dot with a soft edge and, if it is large enough, a rim. @param {Rgb} colour @param {number} diameter @param {number} points @param {number} place @returns {Stamp} */
+  /** Makes a dot with a soft edge and, above 8 pixels, a rim. @param {Rgb} colour @param {number} diameter @param {number} points @param {number} place @returns {Stamp} */
   stamp(colour, diameter, points, place) {
     const side = Math.ceil(diameter) + 1;
     const middle = [place % PLACES, Math.floor(place / PLACES)].map((part) => diameter / 2 + part / PLACES);
@@ -140,7 +141,7 @@ export class Picture {
     return { side, columns: Uint8Array.from(part(0)), rows: Uint8Array.from(part(1)), added: Uint32Array.from(part(2)), rest: Uint16Array.from(part(3)) };
   }
 
-  /** A dot about a point of the picture. @param {number} x @param {number} y @param {number} colour @param {number} size which of the sizes */
+  /** Draws a dot centred on a point of the picture. @param {number} x @param {number} y @param {number} colour @param {number} size index of the size */
   dot(x, y, colour, size) {
     const { width, height } = this.image;
     const half = this.diameters[size] / 2;

@@ -1,10 +1,10 @@
-// The search box: a player, an object or a session by its number, or objects by the name of their kind.
+// The search box: finds a player, an object or a session by number, and objects by the name of their kind.
 // @ts-check
 import { $, kindDot, make } from "./dom.js";
 
-/** Pause after a key before the server is asked, in milliseconds. */
+/** Delay between the last key press and the search request, in milliseconds. */
 const TYPING_MS = 120;
-/** The longest text that the server takes. */
+/** Maximum length of a search text on the server. */
 const CHARS_MAX = 64;
 
 /** @typedef {{of: string, scene?: number, object?: number, kind?: number, kind_name?: string, player?: string | null, client?: number | null}} Found */
@@ -20,19 +20,19 @@ function describe(found, sceneName) {
 }
 
 export class SearchBox {
-  /** @param {(text: string) => void} ask @param {(found: Found) => void} jump @param {(scene: number) => string} sceneName */
-  constructor(ask, jump, sceneName) {
-    this.ask = ask;
-    this.jump = jump;
+  /** @param {(text: string) => void} search @param {(found: Found) => void} select @param {(scene: number) => string} sceneName */
+  constructor(search, select, sceneName) {
+    this.search = search;
+    this.select = select;
     this.sceneName = sceneName;
     this.input = /** @type {HTMLInputElement} */ ($("search-text"));
     this.list = /** @type {HTMLElement} */ ($("search-results"));
     /** @type {Found[]} */
     this.results = [];
-    /** The text that the results are for. */
+    /** The text of the search that found `results`. */
     this.answered = "";
     this.chosen = 0;
-    /** Enter was pressed before the results came. */
+    /** Whether Enter was pressed before the results arrived: the first result is selected then. */
     this.isWaiting = false;
     let timer = 0;
     this.input.maxLength = CHARS_MAX;
@@ -57,7 +57,7 @@ export class SearchBox {
   }
 
   send() {
-    if (this.text) this.ask(this.text);
+    if (this.text) this.search(this.text);
     else this.set("", []);
   }
 
@@ -84,7 +84,7 @@ export class SearchBox {
     event.stopPropagation();
   }
 
-  /** Takes the results of a text; those of an older one are left out. @param {string} text @param {Found[]} results */
+  /** Shows the results of a search, except of an outdated one. @param {string} text @param {Found[]} results */
   set(text, results) {
     if (text !== this.text) return;
     [this.results, this.answered, this.chosen] = [results, text, 0];
@@ -100,7 +100,7 @@ export class SearchBox {
     if (!found) return this.show();
     this.hide();
     this.input.blur();
-    this.jump(found);
+    this.select(found);
   }
 
   show() {

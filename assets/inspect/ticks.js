@@ -1,19 +1,19 @@
-// Tick times, stacked by set: the last minute, or any part of the last minutes.
+// The chart of tick times, stacked by system set. It shows the last minute, or any part of the kept ticks.
 // @ts-check
 import { make, whole } from "./dom.js";
 
-/** Colours by set: those that take time stand apart for any kind of colour vision. */
+/** Colour numbers by set. Sets that take much time have colours that are distinguishable with any kind of colour vision. */
 const COLOURS = { ingest: 4, think: 6, navigate: 1, move: 2, locate: 8, view: 0, heartbeat: 5, replicate: 3, send: 7 };
-/** Ticks shown at first, and over which the 99th percentile is taken: a minute at 20 a second. */
+/** Number of ticks shown at first, and used for the 99th percentile: one minute at 20 Hz. */
 export const SHOWN = 1200;
-/** Ticks kept, at most: as long as the page is open, more than the server keeps. */
+/** Maximum number of kept ticks. The page keeps more than the server. */
 const KEPT = 12_000;
-/** Ticks shown at least. */
+/** Minimum number of shown ticks. */
 const SHOWN_MIN = 20;
-/** The lowest time of the logarithmic scale, in milliseconds. */
+/** The lower end of the logarithmic scale, in milliseconds. */
 const LOG_FROM_MS = 0.1;
 
-/** @typedef {[number, number[]]} Tick its number, and what each set took, in microseconds */
+/** @typedef {[number, number[]]} Tick its number, and the time of each set in microseconds */
 
 /** Time of a whole tick in milliseconds. @param {Tick} tick */
 export function tickMs(tick) {
@@ -35,19 +35,19 @@ export class TickChart {
     this.sets = [];
     this.limit = 50;
     this.isLog = false;
-    /** How many ticks are shown. */
+    /** The number of shown ticks. */
     this.shown = SHOWN;
-    /** The newest tick shown; null follows the newest of all. @type {number | null} */
+    /** The newest shown tick; null follows the newest tick. @type {number | null} */
     this.end = null;
     /** The marked tick. @type {number | null} */
     this.marked = null;
     /** @type {number | null} */
     this.hover = null;
-    /** Columns as drawn: their ticks, and where. @type {{ticks: Tick[], left: number, width: number, wide: number}} */
-    this.drawn = { ticks: [], left: 0, width: 1, wide: 1 };
-    /** What is told when another part is shown, and when a tick is clicked. */
+    /** The drawn columns: the tick of each, and their position in pixels. @type {{ticks: Tick[], left: number, width: number, columnWidth: number}} */
+    this.drawn = { ticks: [], left: 0, width: 1, columnWidth: 1 };
+    /** Called when another part is shown. */
     this.onview = () => {};
-    /** @type {(tick: Tick) => void} */
+    /** Called when a tick is clicked. @type {(tick: Tick) => void} */
     this.onpick = () => {};
     this.listen();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -57,18 +57,18 @@ export class TickChart {
   listen() {
     const { canvas } = this;
     let from = 0;
-    let walked = 0;
+    let dragged = 0;
     let isDown = false;
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
-      [from, walked, isDown] = [event.offsetX, 0, true];
+      [from, dragged, isDown] = [event.offsetX, 0, true];
     });
     canvas.addEventListener("pointermove", (event) => {
       this.hover = event.offsetX;
       if (isDown) {
         const ticks = Math.round((from - event.offsetX) / this.drawn.width * this.shown);
-        walked = Math.max(walked, Math.abs(event.offsetX - from));
-        if (ticks !== 0 && walked > 4) {
+        dragged = Math.max(dragged, Math.abs(event.offsetX - from));
+        if (ticks !== 0 && dragged > 4) {
           this.pan(ticks);
           from = event.offsetX;
         }
@@ -78,7 +78,7 @@ export class TickChart {
     canvas.addEventListener("pointerup", (event) => {
       isDown = false;
       const tick = this.tickAt(event.offsetX);
-      if (walked <= 4 && tick) this.onpick(tick);
+      if (dragged <= 4 && tick) this.onpick(tick);
     });
     canvas.addEventListener("pointercancel", () => { isDown = false; });
     canvas.addEventListener("pointerleave", () => {
@@ -91,10 +91,10 @@ export class TickChart {
       else this.zoom(Math.exp(event.deltaY * 0.002), (event.offsetX - this.drawn.left) / this.drawn.width);
     }, { passive: false });
     canvas.addEventListener("keydown", (event) => {
-      const deeds = { ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), End: () => this.follow(), l: () => this.setLog(!this.isLog) };
-      const deed = deeds[/** @type {keyof typeof deeds} */ (event.key)];
-      if (!deed || event.ctrlKey || event.metaKey || event.altKey) return;
-      deed();
+      const actions = { ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), End: () => this.follow(), l: () => this.setLog(!this.isLog) };
+      const action = actions[/** @type {keyof typeof actions} */ (event.key)];
+      if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+      action();
       event.preventDefault();
       event.stopPropagation();
     });
@@ -107,18 +107,18 @@ export class TickChart {
     this.draw();
   }
 
-  /** Ticks of a second, at least one. */
+  /** Ticks per second, at least 1. */
   perSecond() {
     return Math.max(1, Math.round(1000 / this.limit));
   }
 
-  /** Time that so many ticks stand for: "60 s". @param {number} ticks */
+  /** The duration of a number of ticks as text, such as "60 s". @param {number} ticks */
   span(ticks) {
     const seconds = ticks * this.limit / 1000;
     return `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
   }
 
-  /** Mean over the last second and 99th percentile over the last minute, in milliseconds, and the time of that minute. */
+  /** The mean of the last second and the 99th percentile of the last `SHOWN` ticks, in milliseconds, and the duration of `SHOWN` ticks as text. */
   figures() {
     const all = this.ticks.slice(-SHOWN).map(tickMs);
     const last = all.slice(-this.perSecond());
@@ -127,13 +127,13 @@ export class TickChart {
     return { mean, p99: sorted[Math.max(0, Math.ceil(sorted.length * 0.99) - 1)] || 0, span: this.span(SHOWN) };
   }
 
-  /** The ticks of the part that is shown. */
+  /** The shown ticks. */
   part() {
-    const end = this.end === null ? this.ticks.length : this.place(this.end) + 1;
+    const end = this.end === null ? this.ticks.length : this.indexOf(this.end) + 1;
     return this.ticks.slice(Math.max(0, end - this.shown), end);
   }
 
-  /** What is shown, in words. */
+  /** A description of the shown part. */
   describe() {
     const part = this.part().map(tickMs).sort((a, b) => a - b);
     if (!part.length) return "";
@@ -142,8 +142,8 @@ export class TickChart {
     return `${where}: median ${msText(part[Math.floor(part.length / 2)])}, p99 ${msText(p99)}, max ${msText(part[part.length - 1])}`;
   }
 
-  /** Where a tick lies among those kept: the last one that is not newer. @param {number} tick */
-  place(tick) {
+  /** The index of the last kept tick that is not newer than a tick; 0 if all are newer. @param {number} tick */
+  indexOf(tick) {
     let [low, high] = [0, this.ticks.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -153,7 +153,7 @@ export class TickChart {
     return Math.max(0, low - 1);
   }
 
-  /** Shows more or fewer ticks about a place of the chart. @param {number} by @param {number} [share] from the left, 0 to 1 */
+  /** Multiplies the number of shown ticks. @param {number} by @param {number} [share] position that stays, from the left, 0 to 1 */
   zoom(by, share = 1) {
     const shown = Math.round(Math.min(KEPT, Math.max(SHOWN_MIN, this.shown * by)));
     const end = this.end ?? this.ticks.at(-1)?.[0] ?? 0;
@@ -162,12 +162,12 @@ export class TickChart {
     this.showUntil(end - moved);
   }
 
-  /** @param {number} ticks to the right */
+  /** Moves the shown part to later ticks. @param {number} ticks */
   pan(ticks) {
     this.showUntil((this.end ?? this.ticks.at(-1)?.[0] ?? 0) + ticks);
   }
 
-  /** Shows the part that ends with a tick; the newest one is followed. @param {number} end */
+  /** Shows the part that ends with a tick. If it is the newest one, the chart follows new ticks. @param {number} end */
   showUntil(end) {
     const newest = this.ticks.at(-1)?.[0] ?? 0;
     const oldest = this.ticks[0]?.[0] ?? 0;
@@ -189,7 +189,7 @@ export class TickChart {
     this.onview();
   }
 
-  /** Marks a tick, and shows it if it is kept. @param {number | null} tick */
+  /** Marks a tick, and moves the shown part to it if the tick is kept. @param {number | null} tick */
   mark(tick) {
     this.marked = tick;
     const part = this.part();
@@ -198,20 +198,20 @@ export class TickChart {
     else this.draw();
   }
 
-  /** Marks the next tick, or the one before. @param {number} by */
+  /** Selects the tick after the marked one, or the one before. @param {number} by */
   step(by) {
-    const at = this.marked === null ? this.ticks.length - (by < 0 ? 0 : 1) : this.place(this.marked);
+    const at = this.marked === null ? this.ticks.length - (by < 0 ? 0 : 1) : this.indexOf(this.marked);
     const tick = this.ticks[at + by];
     if (tick) this.onpick(tick);
   }
 
-  /** A tick that is kept. @param {number} tick */
+  /** Returns a tick if it is kept. @param {number} tick */
   find(tick) {
-    const found = this.ticks[this.place(tick)];
+    const found = this.ticks[this.indexOf(tick)];
     return found?.[0] === tick ? found : undefined;
   }
 
-  /** All that is kept, as a table. */
+  /** All kept ticks as CSV, in milliseconds. */
   csv() {
     const rows = this.ticks.map((tick) => [tick[0], tickMs(tick).toFixed(3), ...tick[1].map((us) => (us / 1000).toFixed(3))].join(","));
     return [["tick", "total_ms", ...this.sets.map((set) => `${set}_ms`)].join(","), ...rows].join("\n");
@@ -223,17 +223,17 @@ export class TickChart {
     return getComputedStyle(document.documentElement).getPropertyValue(`--c${nth ?? 4}`).trim();
   }
 
-  /** Columns of whole pixels, each the slowest of its ticks, so that no slow one is lost. @param {number} width */
+  /** Columns of at least 2 pixels. A column shows the slowest of its ticks, so that each slow tick is visible. @param {number} width */
   columns(width) {
-    const most = Math.max(1, Math.floor(width / 2));
-    const per = Math.ceil(this.shown / most);
+    const maximum = Math.max(1, Math.floor(width / 2));
+    const per = Math.ceil(this.shown / maximum);
     const part = this.part();
     /** @type {Tick[]} */
     const shown = [];
     for (let end = part.length; end > 0; end -= per) {
       shown.unshift(part.slice(Math.max(0, end - per), end).reduce((a, b) => (tickMs(b) > tickMs(a) ? b : a)));
     }
-    return { shown, wide: width / Math.ceil(this.shown / per) };
+    return { shown, columnWidth: width / Math.ceil(this.shown / per) };
   }
 
   draw() {
@@ -247,16 +247,16 @@ export class TickChart {
     const [mute, line, ink] = ["--mute", "--line", "--ink"].map((name) => style.getPropertyValue(name).trim());
     const [left, bottom, top] = [46, 16, 6];
     const [width, height] = [box.width - left - 4, box.height - bottom - top];
-    const { shown, wide } = this.columns(width);
-    this.drawn = { ticks: shown, left, width, wide };
-    const most = Math.max(1, ...shown.map(tickMs)) * 1.12;
+    const { shown, columnWidth } = this.columns(width);
+    this.drawn = { ticks: shown, left, width, columnWidth };
+    const maximum = Math.max(1, ...shown.map(tickMs)) * 1.12;
     const low = Math.log10(LOG_FROM_MS);
-    /** Share of the height. @param {number} ms */
-    const up = (ms) => (this.isLog ? Math.max(0, (Math.log10(Math.max(ms, LOG_FROM_MS)) - low) / (Math.log10(Math.max(most, 1)) - low)) : ms / most);
+    /** The height of a time as a share of the chart's height. @param {number} ms */
+    const up = (ms) => (this.isLog ? Math.max(0, (Math.log10(Math.max(ms, LOG_FROM_MS)) - low) / (Math.log10(Math.max(maximum, 1)) - low)) : ms / maximum);
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (const ms of this.marks(most)) {
+    for (const ms of this.marks(maximum)) {
       const y = top + height - up(ms) * height;
       pen.fillStyle = line;
       pen.fillRect(left, Math.round(y), width, 1);
@@ -265,21 +265,21 @@ export class TickChart {
     }
     const colours = this.sets.map((set) => this.colour(set));
     shown.forEach((tick, nth) => {
-      const x = left + width - (shown.length - nth) * wide;
+      const x = left + width - (shown.length - nth) * columnWidth;
       let sum = 0;
       tick[1].forEach((us, set) => {
         const from = up(sum);
         sum += us / 1000;
         const to = up(sum);
         pen.fillStyle = colours[set];
-        pen.fillRect(x, top + height - to * height, wide > 4 ? wide - 1 : wide, (to - from) * height);
+        pen.fillRect(x, top + height - to * height, columnWidth > 4 ? columnWidth - 1 : columnWidth, (to - from) * height);
       });
       if (tick[0] === this.marked) {
         pen.strokeStyle = ink;
-        pen.strokeRect(Math.round(x) - 1.5, top + height - up(sum) * height - 2.5, Math.max(2, Math.round(wide)) + 2, up(sum) * height + 3);
+        pen.strokeRect(Math.round(x) - 1.5, top + height - up(sum) * height - 2.5, Math.max(2, Math.round(columnWidth)) + 2, up(sum) * height + 3);
       }
     });
-    if (this.limit < most) {
+    if (this.limit < maximum) {
       const y = Math.round(top + height - up(this.limit) * height);
       pen.strokeStyle = ink;
       pen.setLineDash([4, 3]);
@@ -302,17 +302,17 @@ export class TickChart {
     this.drawKeys();
   }
 
-  /** Marks of the axis of times. @param {number} most */
-  marks(most) {
-    if (this.isLog) return [0.1, 1, 10, 100, 1000, 10_000].filter((ms) => ms <= most);
-    const step = [0.5, 1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 5000].find((step) => most / step <= 4) || 10_000;
-    return Array.from({ length: Math.floor(most / step) + 1 }, (_, nth) => nth * step);
+  /** The marks of the time axis. @param {number} maximum */
+  marks(maximum) {
+    if (this.isLog) return [0.1, 1, 10, 100, 1000, 10_000].filter((ms) => ms <= maximum);
+    const step = [0.5, 1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 5000].find((step) => maximum / step <= 4) || 10_000;
+    return Array.from({ length: Math.floor(maximum / step) + 1 }, (_, nth) => nth * step);
   }
 
-  /** The tick of the column at a place. @param {number} x */
+  /** The tick of the column at an x coordinate. @param {number} x */
   tickAt(x) {
-    const { ticks, left, width, wide } = this.drawn;
-    return ticks[ticks.length - 1 - Math.floor((left + width - x) / wide)];
+    const { ticks, left, width, columnWidth } = this.drawn;
+    return ticks[ticks.length - 1 - Math.floor((left + width - x) / columnWidth)];
   }
 
   /** @param {DOMRect} box */
@@ -329,7 +329,7 @@ export class TickChart {
     this.tip.style.right = isRight ? `${box.width - this.hover + 14}px` : "auto";
   }
 
-  /** The colours, with each set's mean over the last second. */
+  /** Shows the colour of each set, with its mean over the last second. */
   drawKeys() {
     const last = this.ticks.slice(-this.perSecond());
     const rows = this.sets.flatMap((set, nth) => {
@@ -347,7 +347,7 @@ export class TickChart {
     return box;
   }
 
-  /** The steps of a tick, the longest first: rows with a bar of the set's colour. @param {Tick} tick @returns {Node[]} */
+  /** The sets of a tick, the longest first, as rows with a bar in the set's colour. @param {Tick} tick @returns {Node[]} */
   steps(tick) {
     const total = Math.max(1, tick[1].reduce((a, b) => a + b, 0));
     const sets = tick[1].map((us, set) => ({ us, name: this.sets[set] })).filter(({ us, name }) => us > 0 || name in COLOURS);

@@ -1,4 +1,4 @@
-// A client of a throng server: see README.md. Written by cbindgen from src; tests/header.rs says how to write it anew.
+// A client of a throng server: see README.md. Written by cbindgen from src; see tests/header.rs for how to generate it again.
 
 #ifndef THRONG_H
 #define THRONG_H
@@ -29,11 +29,11 @@ enum ThrongStatus
   THRONG_STATUS_NO_SOCKET = -4,
   // The server cannot be reached, or does not accept the token: the connection was never made.
   THRONG_STATUS_NOT_CONNECTED = -5,
-  // The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason, and throng_error as well, or why a
-  // login was refused.
+  // The server has ended the connection. The event THRONG_EVENT_KIND_CLOSED contains the reason; throng_error contains it as
+  // well, or the reason why a login was refused.
   THRONG_STATUS_CLOSED = -6,
-  // Nothing was received from the server for too long: throng_resume continues. Or it restarted: throng_reconnect with another token may
-  // help.
+  // Nothing was received from the server for too long: throng_resume continues. Or the server restarted: throng_reconnect with
+  // another token may help.
   THRONG_STATUS_LOST = -7,
   // The server speaks another version of the protocol: throng_error has both versions.
   THRONG_STATUS_PROTOCOL_ERROR = -8,
@@ -41,7 +41,7 @@ enum ThrongStatus
   THRONG_STATUS_SEND_QUEUE_FULL = -9,
   // The server is full. The token was not used: throng_reconnect with the same one may help later.
   THRONG_STATUS_FULL = -11,
-  // A bug of the library: this client cannot be used any more, and may only be destroyed.
+  // A bug in the library: this client can only be destroyed.
   THRONG_STATUS_PANICKED = -10,
 };
 #ifndef __cplusplus
@@ -104,14 +104,14 @@ typedef struct ThrongClient ThrongClient;
 
 // Settings of a client. throng_settings returns the defaults.
 typedef struct ThrongClientSettings {
-  // The player that the token must be for; 0: whichever player the token is for.
+  // The player that the token must be for; 0 accepts any player.
   uint64_t player;
   // Proof of the identity, as the game defines it: credential_length bytes, at most 512. Null if it is empty, because the token contains
   // the identity.
   const uint8_t *credential;
   // Length of the credential, in bytes.
   size_t credential_length;
-  // Time after which a third of a position correction is left to show, in seconds. 0 shows corrections at once.
+  // Time in which the shown part of a position correction decreases to a third, in seconds. 0 shows corrections at once.
   float smoothing_s;
   // Not 0: scenes are sent only after throng_ready.
   uint8_t requires_ready;
@@ -215,11 +215,11 @@ size_t throng_error(char *text,
 // A sentence for a reason of THRONG_EVENT_KIND_CLOSED: UTF-8 with a terminating 0, valid as long as the library is loaded.
 const char *throng_close_reason(uint8_t reason);
 
-// The player of the token, without a credential and without loading.
+// Returns the default settings: the player of the token, no credential, and scenes are sent without throng_ready.
 struct ThrongClientSettings throng_settings(void);
 
-// Starts to connect with an unused token of 2,048 bytes from the game's login service. Whether the server accepts it shows in
-// throng_update. Writes a client, to be freed with throng_destroy, or null if the call fails.
+// Starts to connect with an unused token of 2,048 bytes from the game's login service. throng_update reports whether the server
+// accepts it. Writes a client, to be freed with throng_destroy, or null if the call fails.
 //
 // # Safety
 // length bytes can be read from token, and credential_length bytes from the settings' credential.
@@ -240,19 +240,20 @@ ThrongStatus throng_reconnect(struct ThrongClient *client,
 // long as it keeps the session; afterwards throng_reconnect with another token is needed.
 ThrongStatus throng_resume(struct ThrongClient *client);
 
-// Continues from another port, as after a change of network.
+// Continues over another local port, which is necessary after a change of network.
 ThrongStatus throng_rebind(struct ThrongClient *client);
 
 // Logs out, and frees a client. Does nothing for null.
 void throng_destroy(struct ThrongClient *client);
 
-// Receives what has arrived, and sends pending messages. Call it once per frame, with seconds of a monotonic clock that starts at any time
-// from 0 on. After the connection has ended, every call returns that; earlier events can still be read.
+// Receives what has arrived, and sends pending messages. Call it once per frame, with the time of a monotonic clock in seconds,
+// which may start at any value from 0 on. After the connection has ended, every call returns that status; earlier events can still
+// be read.
 ThrongStatus throng_update(struct ThrongClient *client,
                            double now_s);
 
-// Writes the oldest event that was not returned yet, or returns THRONG_STATUS_EMPTY if there is none. Up to 65,536 events wait; above it
-// the oldest are dropped.
+// Writes the oldest event that was not returned yet, or returns THRONG_STATUS_EMPTY if there is none. Up to 65,536 events are
+// kept; beyond that, the oldest are dropped.
 ThrongStatus throng_next_event(struct ThrongClient *client,
                                struct ThrongEvent *event);
 
@@ -268,7 +269,7 @@ ThrongStatus throng_walk(struct ThrongClient *client,
                          uint8_t heading,
                          uint32_t buttons);
 
-// The controlled object moves to a position, in metres, to which the game has moved it; the server validates the distance.
+// The controlled object moves to this position, in metres, which the game has chosen; the server validates the distance.
 ThrongStatus throng_move(struct ThrongClient *client,
                          float x,
                          float y,
@@ -286,10 +287,10 @@ ThrongStatus throng_set_ground(struct ThrongClient *client,
                                uint32_t height,
                                float tile_m);
 
-// The scene is loaded and may be sent; needed with requires_ready.
+// Reports that the game has loaded the scene, so that the server sends it. Required with requires_ready.
 ThrongStatus throng_ready(struct ThrongClient *client, uint32_t scene);
 
-// Sends a message of the game, of the type that the server has registered with this number: once and in order.
+// Sends a message of the game, of the type that the server has registered with this number. It arrives once and in order.
 //
 // # Safety
 // length bytes can be read from bytes.

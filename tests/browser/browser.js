@@ -12,7 +12,7 @@ const FLAGS = [
 /** The folder for pictures of pages. */
 const PICTURES = `${ROOT}/target/browser`;
 
-/** A browser with a fresh profile, until the tests are over. @param {{after: (end: () => Promise<void>) => void}} test @param {string[]} [flags] */
+/** Starts a browser with a new profile, which is closed after the tests. @param {{after: (end: () => Promise<void>) => void}} test @param {string[]} [flags] */
 export async function openBrowser(test, flags = []) {
   const executablePath = execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim();
   const browser = await chromium.launch({ executablePath, args: [...FLAGS, ...flags], timeout: PATIENCE_MS });
@@ -20,18 +20,18 @@ export async function openBrowser(test, flags = []) {
   return browser;
 }
 
-/** Opens a page, and records the warnings and errors of its console and all messages that its WebSockets receive.
+/** Opens a page, and records its faults (warnings and errors of the console, failed requests) and all messages that its WebSockets receive.
  * @param {import("playwright-core").Browser} browser @param {string} url @param {import("playwright-core").BrowserContextOptions} [how]
- * @param {string[]} [without] global names that are removed */
+ * @param {string[]} [without] global names that are removed before the page's scripts run */
 export async function openPage(browser, url, how = {}, without = []) {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, ...how });
   await page.addInitScript((names) => names.forEach((name) => Reflect.deleteProperty(globalThis, name)), without);
-  const { faults, heard } = listenTo(page);
+  const { faults, received } = listenTo(page);
   await page.goto(url);
-  return { page, faults, heard };
+  return { page, faults, received };
 }
 
-/** Records the same for a page that another one opened. @param {import("playwright-core").Page} page */
+/** Records the same for a page that was opened by another page. @param {import("playwright-core").Page} page */
 export function listenTo(page) {
   page.setDefaultTimeout(PATIENCE_MS);
   /** @type {string[]} */
@@ -41,29 +41,29 @@ export function listenTo(page) {
   page.on("requestfailed", (request) => faults.push(`${request.url()}: ${request.failure()?.errorText}`));
   page.on("response", (answer) => answer.status() >= 400 && faults.push(`${answer.url()}: ${answer.status()}`));
   /** @type {(string | Buffer)[]} */
-  const heard = [];
-  page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => heard.push(payload)));
-  return { faults, heard };
+  const received = [];
+  page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => received.push(payload)));
+  return { faults, received };
 }
 
-/** Pictures of a page in both colour schemes, on a desk and on a phone. None of them is wider than its screen.
- * @param {import("playwright-core").Page} page @param {string} name @param {boolean} [isWhole] also what is below the screen's edge */
+/** Takes screenshots of a page in both colour schemes, in the size of a desktop and of a phone. Fails if the page is wider than the screen.
+ * @param {import("playwright-core").Page} page @param {string} name @param {boolean} [isWhole] whether to include the part below the screen */
 export async function takePictures(page, name, isWhole = false) {
   mkdirSync(PICTURES, { recursive: true });
   for (const [width, height] of [[1440, 900], [390, 844]]) {
     await page.setViewportSize({ width: width ?? 0, height: height ?? 0 });
     for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
       await page.emulateMedia({ colorScheme });
-      // It is drawn again with these colours and this size.
+      // Waits until the page is drawn with the new colours and size.
       await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
       await page.screenshot({ path: `${PICTURES}/${name}-${width}-${colorScheme}.png`, fullPage: isWhole });
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-      if (wide > (width ?? 0)) throw new Error(`${name} is ${wide} pixels wide on a screen of ${width}`);
+      const pageWidth = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (pageWidth > (width ?? 0)) throw new Error(`${name} is ${pageWidth} pixels wide on a screen of ${width}`);
     }
   }
 }
 
-/** The colours of the pixels of a part of a page, as "#rrggbb", with how many have it.
+/** Counts the pixels of each colour ("#rrggbb") in a part of a page.
  * @param {import("playwright-core").Page} page @param {{x: number, y: number, width: number, height: number}} clip @returns {Promise<Map<string, number>>} */
 export async function colours(page, clip) {
   const picture = (await page.screenshot({ clip })).toString("base64");

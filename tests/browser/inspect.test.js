@@ -1,4 +1,4 @@
-// The live page of a server.
+// Tests of the live page of a server.
 // @ts-check
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { PATIENCE_MS, metrics, pacedRun, serve, until } from "./server.js";
 
 /** @typedef {{scene: number, tick: number, count: number, size: [number, number], ids: Uint32Array, kinds: Uint8Array, places: [number, number][]}} Dots */
 
-/** A frame of dots: see `crates/throng_inspect/src/frames.rs`. @param {string | Buffer} frame @returns {Dots | null} */
+/** Decodes a frame of dots: see `crates/throng_inspect/src/frames.rs`. @param {string | Buffer} frame @returns {Dots | null} */
 function dotsOf(frame) {
   if (typeof frame === "string" || frame.readUInt32LE(0) !== 1) return null;
   const count = frame.readUInt32LE(24);
@@ -21,9 +21,9 @@ function dotsOf(frame) {
   return { scene: frame.readUInt32LE(4), tick: frame.readDoubleLE(8), count, size, ids, kinds, places };
 }
 
-/** How much of a place in metres is blocked, by the newest map: 0 to 255. @param {(string | Buffer)[]} heard @param {[number, number]} at */
-function blockedAt(heard, [x, y]) {
-  const map = /** @type {Buffer} */ (heard.findLast((frame) => typeof frame !== "string" && frame.readUInt32LE(0) === 2));
+/** The blocked share of the map pixel at a position in metres, 0 to 255, from the newest map frame. @param {(string | Buffer)[]} received @param {[number, number]} at */
+function blockedAt(received, [x, y]) {
+  const map = /** @type {Buffer} */ (received.findLast((frame) => typeof frame !== "string" && frame.readUInt32LE(0) === 2));
   const pixel = map.readFloatLE(16);
   return map[20 + Math.floor(y / pixel) * map.readUInt32LE(8) + Math.floor(x / pixel)];
 }
@@ -49,14 +49,14 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
 
   const text = (/** @type {string} */ of) => opened.page.locator(of).innerText();
   const waitForText = (/** @type {string} */ of, /** @type {RegExp} */ what) => until(`${of} says ${what}`, async () => (await text(of)).match(what));
-  const newest = () => /** @type {Dots} */ (dotsOf(/** @type {Buffer} */ (opened.heard.findLast((frame) => dotsOf(frame)))));
-  /** Where a place of the scene is on the page, in pixels. @param {[number, number]} place @returns {Promise<[number, number]>} */
+  const newest = () => /** @type {Dots} */ (dotsOf(/** @type {Buffer} */ (opened.received.findLast((frame) => dotsOf(frame)))));
+  /** The pixel of the page at a position of the scene. @param {[number, number]} place @returns {Promise<[number, number]>} */
   async function pixelOf([x, y]) {
     const box = /** @type {{x: number, y: number, width: number, height: number}} */ (await opened.page.locator("#over").boundingBox());
     const [cx = 0, cy = 0, zoom = 0] = String(await opened.page.evaluate(() => document.body.dataset.view)).split(" ").map(Number);
     return [box.x + box.width / 2 + (x - cx) * zoom, box.y + box.height / 2 + (y - cy) * zoom];
   }
-  /** Drags a rectangle over places of the scene. @param {[number, number]} from @param {[number, number]} to */
+  /** Drags a rectangle between two positions of the scene. @param {[number, number]} from @param {[number, number]} to */
   async function drag(from, to) {
     await opened.page.mouse.move(...(await pixelOf(from)));
     await opened.page.mouse.down();
@@ -64,23 +64,23 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await opened.page.mouse.up();
   }
 
-  test("holds as many dots as the server counts objects, at the same tick", async () => {
-    const { heard, page } = opened;
+  test("has one dot for each object that the server counts in the same tick", async () => {
+    const { received, page } = opened;
     const counted = await until("metrics and dots of the same tick", async () => {
-      const told = await metrics(at.metrics);
-      const ofTick = () => heard.map(dotsOf).find((dots) => dots?.tick === told.get("throng_ticks_total"));
+      const values = await metrics(at.metrics);
+      const ofTick = () => received.map(dotsOf).find((dots) => dots?.tick === values.get("throng_ticks_total"));
       const dots = await new Promise((resolve) => setTimeout(() => resolve(ofTick()), 300));
-      return dots && [dots.count, told.get("throng_objects")];
+      return dots && [dots.count, values.get("throng_objects")];
     });
     assert.equal(counted[0], counted[1]);
     assert(counted[0] > 2_400, `${counted[0]} objects of a town`);
     const shown = await page.evaluate(() => [Number(document.body.dataset.frames), Number(document.body.dataset.dots)]);
-    assert.equal(heard.map(dotsOf).filter(Boolean)[(shown[0] ?? 0) - 1]?.count, shown[1]);
+    assert.equal(received.map(dotsOf).filter(Boolean)[(shown[0] ?? 0) - 1]?.count, shown[1]);
     await waitForText("#now", /players\s+(1,9\d\d|2,000)\s/);
     await waitForText("#legend", /player [12],\d{3}\s*npc \d{3}/);
   });
 
-  test("draws them: ground, walls, and the colour of every kind", async () => {
+  test("draws the ground, walls, and dots in the colour of each kind", async () => {
     const { page } = opened;
     const box = /** @type {{x: number, y: number, width: number, height: number}} */ (await page.locator("#over").boundingBox());
     const seen = await colours(page, { x: box.x + box.width / 2 - 250, y: box.y + box.height / 2 - 250, width: 500, height: 500 });
@@ -92,39 +92,41 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
 
   test("shows the details of a clicked object", async () => {
     const { page } = opened;
-    const told = () => opened.heard.filter((frame) => typeof frame === "string" && frame.includes('"selected"')).map((frame) => JSON.parse(String(frame)));
+    const updates = () => opened.received.filter((frame) => typeof frame === "string" && frame.includes('"selected"')).map((frame) => JSON.parse(String(frame)));
     const picked = await until("the clicked object is selected", async () => {
       const { ids, kinds, places } = newest();
-      // A player at a distance from others, so that the click is unambiguous, and near enough to see some.
-      const fit = places.map(([x, y], nth) => {
+      // Selects a player with no object close to it, so that the click is unambiguous, but with some within 40 m, so that it sees
+      // them.
+      const scores = places.map(([x, y], nth) => {
         const apart = places.map(([ox, oy], other) => (other === nth ? Infinity : Math.hypot(x - ox, y - oy)));
         return kinds[nth] === 0 ? Math.min(12, ...apart) + apart.filter((metres) => metres < 40).length / 100 : 0;
       });
-      const nth = fit.indexOf(Math.max(...fit));
+      const nth = scores.indexOf(Math.max(...scores));
       await page.mouse.click(...(await pixelOf(/** @type {[number, number]} */ (places[nth]))));
-      // It may have moved, or be under a button: then another one is clicked.
+      // If the object has moved or is under a button, the next attempt clicks another one.
       await new Promise((resolve) => setTimeout(resolve, 300));
       const name = (await page.locator("#picked").isVisible()) ? await text("#picked-name") : "";
       return name.endsWith(`object ${ids[nth]}`) && { id: ids[nth], place: places[nth] };
     });
     const facts = await waitForText("#picked-body", /at\s+([\d.]+), ([\d.]+) m/);
-    assert.equal(told().at(-1).id, picked.id);
+    assert.equal(updates().at(-1).id, picked.id);
     const apart = Math.hypot(Number(facts[1]) - (picked.place?.[0] ?? 0), Number(facts[2]) - (picked.place?.[1] ?? 0));
     assert(apart < 60, `${apart} m from where it was clicked`);
     await waitForText("#picked-body", /Sees \d+ .*\n/);
-    // Asks why it sees another object. The list may move before the click, and the other object may be out of view by then: then it asks again.
+    // Requests the reason why the object sees another one. If the list moves before the click or the other object leaves the view,
+    // it tries again.
     const { sees, why } = await until("the reason why it sees another object", async () => {
-      const chips = page.locator("#sees li > button:not(.more)");
-      const chip = (await chips.count()) && (await chips.first().boundingBox());
-      if (!chip) return null;
-      await page.mouse.move(chip.x + chip.width / 2, chip.y + chip.height / 2);
+      const buttons = page.locator("#sees li > button:not(.more)");
+      const box = (await buttons.count()) && (await buttons.first().boundingBox());
+      if (!box) return null;
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
       await page.mouse.down();
-      // A slow click: meanwhile the page receives more updates of the object.
-      const before = told().length;
-      await until("another update", () => told().length > before + 2);
+      // A slow click: the page receives updates of the object between press and release.
+      const before = updates().length;
+      await until("another update", () => updates().length > before + 2);
       await page.mouse.up();
-      await until("one more update", () => told().length > before + 5);
-      return told().findLast(({ why }) => why);
+      await until("one more update", () => updates().length > before + 5);
+      return updates().findLast(({ why }) => why);
     });
     assert.equal(why.sees[0], sees.some((/** @type {number[]} */ [id]) => id === why.other), `sees ${sees} and ${why.sees}`);
     await waitForText("#picked-body", new RegExp(`(Sees|Does not see) .*object ${why.other}: .+\\.`));
@@ -139,16 +141,16 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.locator("#over").focus();
     const fitted = await view();
     await page.keyboard.press("+");
-    await until("it is nearer", async () => ((await view())[2] ?? 0) > 1.4 * (fitted[2] ?? 0));
+    await until("the map is zoomed in", async () => ((await view())[2] ?? 0) > 1.4 * (fitted[2] ?? 0));
     const near = await view();
     await page.keyboard.press("ArrowRight");
-    await until("it is moved", async () => ((await view())[0] ?? 0) > (near[0] ?? 0) + 10);
+    await until("the map has moved", async () => ((await view())[0] ?? 0) > (near[0] ?? 0) + 10);
     await page.keyboard.press("0");
-    await until("all is shown", async () => String(await view()) === String(fitted));
+    await until("the whole scene is shown", async () => String(await view()) === String(fitted));
     await page.keyboard.press("]");
     const [, first] = await waitForText("#picked-name", /(\d+)$/);
     await page.keyboard.press("]");
-    await until("another", async () => Number((await text("#picked-name")).match(/\d+$/)?.[0]) > Number(first));
+    await until("another object is selected", async () => Number((await text("#picked-name")).match(/\d+$/)?.[0]) > Number(first));
     assert.equal(await pressed("#follow"), "true");
     await page.keyboard.press("f");
     assert.equal(await pressed("#follow"), "false");
@@ -170,7 +172,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.keyboard.press("0");
   });
 
-  test("shows ticks by set, bytes, sessions, waiting and memory", async () => {
+  test("shows ticks by set, bytes, sessions and memory", async () => {
     const { page } = opened;
     await until("a name for each set", async () => (await page.locator("#sets li").count()) >= 4);
     for (const bars of ["#bytes", "#sessions", "#memory"]) {
@@ -184,7 +186,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     assert((await colours(page, box)).size > 6, "the chart is drawn");
   });
 
-  test("names the window of each figure, and the scene and the server in the tab", async () => {
+  test("shows the time span of each figure, and the scene and the server in the title", async () => {
     await waitForText("#now", /p99 of 60 s\s+[\d.]+ ms/);
     await waitForText("#tick-span", /^last 60 s: median [\d.]+ ms, p99 [\d.]+ ms, max [\d.]+ ms$/);
     assert.equal(await opened.page.title(), `town · ${new URL(at.page).host} · throng`);
@@ -197,7 +199,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       return (await text("#memory")).match(/other \(program, threads\)/) && rows;
     });
     const sum = rows.reduce((all, row) => all + parseFloat(row), 0);
-    // The two figures may be half a second apart.
+    // The two figures may be measured up to half a second apart.
     assert(Math.abs(sum - Number(total)) < 0.02 * Number(total) + 1, `${rows}: ${sum} of ${total} MB`);
   });
 
@@ -205,7 +207,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     const { page } = opened;
     const span = async () => Number((await text("#tick-span")).match(/(?:last )?([\d.]+) s/)?.[1]);
     await page.locator("#ticks-in").click();
-    await until("half of it", async () => (await span()) === 30);
+    await until("half of the time span is shown", async () => (await span()) === 30);
     await page.locator("#log").click();
     assert.equal(await page.locator("#log").getAttribute("aria-pressed"), "true");
     await page.locator("#ticks-earlier").click();
@@ -213,19 +215,19 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.locator("#ticks").focus();
     await page.keyboard.press("l");
     assert.equal(await page.locator("#log").getAttribute("aria-pressed"), "false");
-    // The arrow keys go from tick to tick.
+    // The left arrow key selects the previous tick.
     await page.keyboard.press("ArrowLeft");
     const [, one = ""] = await waitForText("#tick-name", /^Tick ([\d,]+): /);
     await page.keyboard.press("ArrowLeft");
     const number = (/** @type {string} */ tick) => Number(tick.replaceAll(",", ""));
-    await until("the tick before", async () => number((await text("#tick-name")).match(/^Tick ([\d,]+)/)?.[1] ?? "") === number(one) - 1);
+    await until("the previous tick is selected", async () => number((await text("#tick-name")).match(/^Tick ([\d,]+)/)?.[1] ?? "") === number(one) - 1);
     await page.locator("#tick-close").click();
     await page.locator("#ticks-now").click();
-    await until("all of it", async () => (await span()) === 60);
+    await until("the whole time span is shown", async () => (await span()) === 60);
     await page.locator("#ticks-now").waitFor({ state: "hidden" });
   });
 
-  test("finds an object, a player and a session by keys alone, and jumps there", async () => {
+  test("finds an object, a player and a session with the keyboard, and selects them", async () => {
     const { page } = opened;
     const { ids, kinds } = newest();
     const player = ids[kinds.indexOf(0)];
@@ -247,10 +249,10 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       assert.equal(await page.locator("#search-results").isHidden(), true);
       await page.keyboard.press("Escape");
     }
-    // A kind has several objects; the arrow keys select one.
+    // A kind has several objects; the arrow keys choose a result.
     await page.keyboard.press("/");
     await page.keyboard.type("npc");
-    await until("some are listed", async () => (await page.locator("#search-results li[role=option]").count()) > 3);
+    await until("several results are listed", async () => (await page.locator("#search-results li[role=option]").count()) > 3);
     await page.keyboard.press("ArrowDown");
     const [, second = ""] = (await page.locator('#search-results li[aria-selected="true"]').innerText()).match(/object (\d+)/) ?? [];
     await page.keyboard.press("Enter");
@@ -263,22 +265,22 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.keyboard.press("0");
   });
 
-  test("lists whom an object sees by kind, number and distance, and more on request", async () => {
+  test("lists the viewers of an object by kind, number and distance, and more on request", async () => {
     const { page } = opened;
     const { ids, kinds } = newest();
     await page.keyboard.press("/");
     await page.keyboard.type(`object ${ids[kinds.indexOf(0)]}`);
     await page.keyboard.press("Enter");
     const rows = page.locator("#seen-by li > button:not(.more)");
-    await until("a few of many", async () => (await rows.count()) === 6 && Number((await text("#seen-by-count")).replaceAll(",", "")) > 6);
-    const told = await rows.evaluateAll((all) => all.map((row) => [...row.querySelectorAll("span:not(.dot)")].map((part) => part.textContent).join(" ")));
-    assert(told.every((row) => row.match(/^(player|npc), object \d+ \d+ m$/)), String(told));
-    const metres = told.map((row) => Number(row.match(/(\d+) m$/)?.[1]));
+    await until("6 of many objects are listed", async () => (await rows.count()) === 6 && Number((await text("#seen-by-count")).replaceAll(",", "")) > 6);
+    const texts = await rows.evaluateAll((all) => all.map((row) => [...row.querySelectorAll("span:not(.dot)")].map((part) => part.textContent).join(" ")));
+    assert(texts.every((row) => row.match(/^(player|npc), object \d+ \d+ m$/)), String(texts));
+    const metres = texts.map((row) => Number(row.match(/(\d+) m$/)?.[1]));
     assert.deepEqual(metres, metres.toSorted((a, b) => a - b));
-    assert((await page.locator("#seen-by .dot").count()) >= 6, "each has the colour of its kind");
+    assert((await page.locator("#seen-by .dot").count()) >= 6, "each row has a dot in the colour of the kind");
     await page.locator("#seen-by .more").click();
-    await until("more", async () => (await rows.count()) > 6);
-    // Asks why with the button and a click on the map, without the Shift key.
+    await until("more objects are listed", async () => (await rows.count()) > 6);
+    // Selects the tool with its button and the other object with the search, without the Shift key.
     await page.locator("#ask-why").click();
     assert.equal(await page.locator("#ask-why").getAttribute("aria-pressed"), "true");
     const other = ids[kinds.indexOf(0) + 1];
@@ -293,20 +295,20 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.keyboard.press("0");
   });
 
-  test("lists sessions, sorted as asked, and those that ended", async () => {
+  test("lists sessions in the chosen order, and ended sessions", async () => {
     const { page } = opened;
     await page.locator("#session-list summary").click();
-    assert.equal(await page.locator("#operator").isHidden(), true, "it was opened without an operator's token");
-    await until("the first dozen", async () => (await page.locator("#session-rows tr[data-client]").count()) === 12);
+    assert.equal(await page.locator("#operator").isHidden(), true, "kicks and bans are hidden without an operator token");
+    await until("the first 12 are listed", async () => (await page.locator("#session-rows tr[data-client]").count()) === 12);
     await waitForText("#session-more", /Show 38 more and [\d,]+ more/);
     await page.locator("#sort-player button").click();
     const players = async () => (await page.locator("#session-rows tr[data-client] td:nth-child(2)").allInnerTexts()).map(Number);
-    await until("ascending", async () => (await players()).every((player, nth, all) => nth === 0 || player > (all[nth - 1] ?? 0)));
+    await until("the order is ascending", async () => (await players()).every((player, nth, all) => nth === 0 || player > (all[nth - 1] ?? 0)));
     await page.locator("#sort-player button").click();
-    await until("descending", async () => (await players()).every((player, nth, all) => nth === 0 || player < (all[nth - 1] ?? 0)));
+    await until("the order is descending", async () => (await players()).every((player, nth, all) => nth === 0 || player < (all[nth - 1] ?? 0)));
     assert.equal(await page.locator("#sort-player").getAttribute("aria-sort"), "descending");
     await page.locator("#session-more button").click();
-    await until("all that were sent", async () => (await page.locator("#session-rows tr[data-client]").count()) === 50);
+    await until("all sent sessions are listed", async () => (await page.locator("#session-rows tr[data-client]").count()) === 50);
     await waitForText("#session-ended", /\d+ s ago\s+session \d+, player \d+: logged out/);
     const client = await page.locator("#session-rows button").first().innerText();
     await page.locator("#session-rows button").first().click();
@@ -316,7 +318,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.keyboard.press("0");
   });
 
-  test("has a toolbar on a phone whose parts do not overlap", async () => {
+  test("has a toolbar without overlaps on a phone", async () => {
     const { page } = opened;
     await page.setViewportSize({ width: 390, height: 844 });
     await page.locator("#cues-open").click();
@@ -326,10 +328,10 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     }));
     assert(boxes.length >= 10, JSON.stringify(boxes));
     for (const [nth, a] of boxes.entries()) {
-      assert(a.left >= 0 && a.right <= 390, `${a.name} is on the screen: ${JSON.stringify(a)}`);
+      assert(a.left >= 0 && a.right <= 390, `${a.name} is not on the screen: ${JSON.stringify(a)}`);
       for (const b of boxes.slice(nth + 1)) assert(a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top, `${a.name} overlaps ${b.name}`);
     }
-    // Asking why needs no keyboard.
+    // The tool "why" can be used without a keyboard.
     const { ids, kinds } = newest();
     await page.locator("#search-text").fill(`object ${ids[kinds.indexOf(0)]}`);
     await page.locator("#search-text").press("Enter");
@@ -342,33 +344,33 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.keyboard.press("0");
   });
 
-  test("edits tiles with the mouse, and the map shows it", async () => {
-    const { page, heard } = opened;
+  test("edits tiles with the mouse, and shows the change on the map", async () => {
+    const { page, received } = opened;
     const { size } = newest();
-    // A free square of ten metres.
-    const spot = await until("a free square", () => {
+    // The corner of a free square with a side of at least 8 m.
+    const corner = await until("a free square", () => {
       for (let y = 300; y < size[1] - 20; y += 5) {
-        const square = [0, 4, 8].flatMap((dy) => [0, 4, 8].map((dx) => blockedAt(heard, [500 + dx, y + dy])));
+        const square = [0, 4, 8].flatMap((dy) => [0, 4, 8].map((dx) => blockedAt(received, [500 + dx, y + dy])));
         if (square.every((share) => share === 0)) return /** @type {[number, number]} */ ([500, y]);
       }
       return null;
     });
-    const [from, to] = [spot, /** @type {[number, number]} */ ([spot[0] + 8, spot[1] + 8])];
-    const middle = /** @type {[number, number]} */ ([spot[0] + 4, spot[1] + 4]);
+    const [from, to] = [corner, /** @type {[number, number]} */ ([corner[0] + 8, corner[1] + 8])];
+    const middle = /** @type {[number, number]} */ ([corner[0] + 4, corner[1] + 4]);
     const [x, y] = await pixelOf(middle);
     const wall = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--wall").trim());
     const wallPixels = async () => (await colours(page, { x: Math.round(x) - 2, y: Math.round(y) - 2, width: 4, height: 4 })).get(wall) ?? 0;
     await page.keyboard.press("b");
     await drag(from, to);
     await waitForText("#said", /^Tick [\d,]+: Block\(scene: "town"/);
-    await until("the map has a wall", () => blockedAt(heard, middle) === 255);
-    await until("it is drawn", async () => (await wallPixels()) > 2);
+    await until("the map has a wall", () => blockedAt(received, middle) === 255);
+    await until("the wall is drawn", async () => (await wallPixels()) > 2);
     await page.keyboard.press("Escape");
     await page.keyboard.press("n");
     await drag([from[0] - 1, from[1] - 1], [to[0] + 1, to[1] + 1]);
     await waitForText("#said", /^Tick [\d,]+: Free\(scene: "town"/);
-    await until("the map is free again", () => blockedAt(heard, middle) === 0);
-    await until("it is drawn so", async () => (await wallPixels()) === 0);
+    await until("the map is free again", () => blockedAt(received, middle) === 0);
+    await until("the wall is no longer drawn", async () => (await wallPixels()) === 0);
     await page.keyboard.press("Escape");
   });
 
@@ -376,13 +378,13 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     const { page } = opened;
     const gate = "Block(rect_tiles: (990, 600, 20, 4))";
     const proposed = await page.locator("#proposals option").evaluateAll((all) => all.map((option) => /** @type {HTMLOptionElement} */ (option).value));
-    const closes = proposed.find((value) => value.replaceAll(/scene: \w+(\("\w+"\))?, /g, "").replaceAll(/\s/g, "").includes("990,600,20,4") && value.startsWith("Block"));
-    assert(closes, `${gate} is not among ${proposed.join("\n")}`);
-    await page.locator("#proposals").selectOption(closes);
-    assert.equal(await page.locator("#cue-text").inputValue(), closes);
+    const gateCue = proposed.find((value) => value.replaceAll(/scene: \w+(\("\w+"\))?, /g, "").replaceAll(/\s/g, "").includes("990,600,20,4") && value.startsWith("Block"));
+    assert(gateCue, `${gate} is not one of ${proposed.join("\n")}`);
+    await page.locator("#proposals").selectOption(gateCue);
+    assert.equal(await page.locator("#cue-text").inputValue(), gateCue);
     await page.locator("#cue-run").click();
     await waitForText("#said", /^Tick [\d,]+: Block/);
-    await until("the gate is closed", () => blockedAt(opened.heard, [500, 301]) === 255);
+    await until("the gate is closed", () => blockedAt(opened.received, [500, 301]) === 255);
     await page.locator("#cue-text").fill("Blok(rect_tiles: (1, 1, 1, 1))");
     await page.keyboard.press("Enter");
     await waitForText("#said", /^Blok.*: .*(unexpected|expected|unknown|no such)/i);
@@ -394,18 +396,18 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await until("there are fifty more", async () => (await npcs()) === beforehand + 50);
   });
 
-  test("lists slow ticks with what ran in them", async () => {
+  test("lists slow ticks with their work", async () => {
     const { page } = opened;
     await page.locator("#cue-text").fill('Spawn(tag: "flood", kind: "npc", count: 1000, behaviour: Wander(radius_m: 30))');
     await page.locator("#cue-run").click();
     await waitForText("#said", /^Tick [\d,]+: Spawn/);
-    // On any machine: the tick in which the process is stopped is slow.
+    // Stopping the process makes a tick slow on any machine.
     await until("a tick was slow", async () => {
       await at.holdUp(60);
       return (await text("#slow-count")).match(/\d+ over 50 ms/);
     });
     await waitForText("#slow", /[\d.]+ ms\s+\w+ [\d.]+ ms[\s\S]*tick [\d,]+\s+.*\d+ (messages?|paths?|view links? changed|snapshots? sent|nodes? searched|bytes? sent)/);
-    // A click shows its steps, which add up to it, and marks it in the chart.
+    // A click shows the steps of the tick, which add up to its time, and marks the tick in the chart.
     const first = page.locator("#slow button.slow").first();
     const tick = (await first.innerText()).match(/tick ([\d,]+)/)?.[1] ?? "";
     await page.locator("#slow button.slow", { hasText: `tick ${tick}` }).first().click();
@@ -419,7 +421,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.locator("#tick-detail").waitFor({ state: "hidden" });
   });
 
-  test("looks right in both schemes, on a desk and on a phone", async () => {
+  test("fits the screen of a desktop and of a phone, in both colour schemes", async () => {
     await opened.page.keyboard.press("]");
     await takePictures(opened.page, "inspect");
   });
@@ -427,7 +429,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
   test("has no warning or error on its console", () => assert.deepEqual(opened.faults, []));
 });
 
-describe("the live page of an operator", { timeout: 5 * PATIENCE_MS }, () => {
+describe("the live page with an operator token", { timeout: 5 * PATIENCE_MS }, () => {
   const token = "0123456789abcdef0123456789abcdef";
   /** @type {Awaited<ReturnType<typeof openPage>>} */
   let opened;
@@ -454,16 +456,16 @@ describe("the live page of an operator", { timeout: 5 * PATIENCE_MS }, () => {
   const waitForText = (/** @type {string} */ of, /** @type {RegExp} */ what) => until(`${of} says ${what}`, async () => (await opened.page.locator(of).innerText()).match(what));
   const audit = () => readFileSync(`${folder}/audit.log`, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
 
-  test("has no token in its address", async () => {
+  test("removes the token from its address", async () => {
     assert.equal(new URL(opened.page.url()).hash, "");
   });
 
-  test("kicks and bans with a reason only", async () => {
+  test("kicks and bans only with a reason", async () => {
     const { page } = opened;
     await page.locator("#session-list summary").click();
     await page.locator("#operator").waitFor({ state: "visible" });
     const buttons = page.locator("#session-rows button.act");
-    await until("two buttons for each of a dozen", async () => (await buttons.count()) === 24);
+    await until("each of the 12 rows has two buttons", async () => (await buttons.count()) === 24);
     assert.equal(await buttons.evaluateAll((all) => all.some((one) => !(/** @type {HTMLButtonElement} */ (one).disabled))), false);
     const player = async () => (await page.locator("#session-rows tr[data-client] td:nth-child(2)").first().innerText()).trim();
     await page.locator("#operator-reason").fill("stands \"in\" the way");
@@ -474,7 +476,7 @@ describe("the live page of an operator", { timeout: 5 * PATIENCE_MS }, () => {
     await until("the reason is cleared", async () => (await page.locator("#operator-reason").inputValue()) === "");
     await page.locator("#operator-reason").fill("bots");
     await page.locator("#ban-time").selectOption("86400");
-    const banned = await until("another is the first", async () => {
+    const banned = await until("another player is first in the list", async () => {
       const now = await player();
       return now !== kicked && now;
     });
@@ -489,7 +491,7 @@ describe("the live page of an operator", { timeout: 5 * PATIENCE_MS }, () => {
     await page.locator("#cue-text").fill("Free(rect_tiles: (1, 1, 1, 1))");
     await page.locator("#cue-run").click();
     await waitForText("#said", /^Tick [\d,]+: Free/);
-    const cue = await until("it is in the log", () => audit().find(({ action }) => action === "cue"));
+    const cue = await until("the cue is in the audit log", () => audit().find(({ action }) => action === "cue"));
     assert.deepEqual([cue.who, cue.target], ["alice", "Free(rect_tiles: (1, 1, 1, 1))"]);
   });
 
@@ -521,25 +523,25 @@ describe("a run that waits for its page", { timeout: 5 * PATIENCE_MS }, () => {
   test("runs single ticks, by a button and by a key", async () => {
     const { page } = opened;
     await page.locator("#tick").click();
-    await until("one tick", async () => (await tick()) === 1);
+    await until("one tick has run", async () => (await tick()) === 1);
     await until("the new objects are shown", async () => Number(await page.evaluate(() => document.body.dataset.dots)) >= 800);
     await page.locator("#over").focus();
     await page.keyboard.press(".");
     await page.keyboard.press(".");
-    await until("three ticks", async () => (await tick()) === 3);
+    await until("three ticks have run", async () => (await tick()) === 3);
   });
 
-  test("goes on at a speed, and is paused", async () => {
+  test("runs at a chosen speed, and can be paused", async () => {
     const { page } = opened;
     await page.locator("#speed").selectOption("400");
     await page.locator("#go").click();
-    await until("ticks run", async () => (await tick()) > 20);
+    await until("more than 20 ticks have run", async () => (await tick()) > 20);
     assert.equal(await page.locator("#go").textContent(), "Pause");
     await page.locator("#over").focus();
     await page.keyboard.press("p");
     await until("the button offers to resume", async () => (await page.locator("#go").textContent()) === "Resume");
     // Updates of ticks before the pause may arrive after it.
-    await until("no more ticks", async () => {
+    await until("no more ticks run", async () => {
       const before = await tick();
       await new Promise((resolve) => setTimeout(resolve, 500));
       return (await tick()) === before;

@@ -1,17 +1,17 @@
-// Starts the program on free ports.
+// Starts the program on free ports, and reads its metrics and state.
 // @ts-check
 import { spawn } from "node:child_process";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** Timeout of all steps; much longer than they take, for busy machines. */
+/** Timeout of each step: much longer than a step takes, because the machine may be busy. */
 export const PATIENCE_MS = 120_000;
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 export const PROGRAM = process.env.THRONG ?? `${ROOT}/target/release/throng`;
 
-/** The addresses that it prints, by their names in this file. */
+/** The addresses that the program prints, by their names in this file. */
 const ADDRESSES = /** @type {const} */ ({
   page: /^inspect page: (\S+)/,
   metrics: /^metrics: (\S+)/,
@@ -19,12 +19,13 @@ const ADDRESSES = /** @type {const} */ ({
   truth: /^mirror check: (\S+)/,
 });
 
-/** Serves a scenario until the test is over. Returns its addresses, and two functions that suspend it: for a time, or until the function that `pause` returns is called.
+/** Serves a scenario until the test is over. Returns its addresses, and two functions that suspend the process: `holdUp` for a time,
+ * and `pause` until the function that it returns is called.
  * @param {import("node:test").SuiteContext | import("node:test").TestContext | {after: (end: () => Promise<void>) => void}} test
  * @param {...string} words
  * @returns {Promise<Record<keyof ADDRESSES, string> & {holdUp: (ms: number) => Promise<void>, pause: () => (() => void)}>} */
 export async function serve(test, ...words) {
-  // Ticks are slow here; warnings about them are not shown.
+  // Ticks may be slow here, so the warnings about slow ticks are not shown.
   const server = spawn(PROGRAM, ["serve", ...words], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
   const ended = new Promise((resolve) => server.once("close", resolve));
   test.after(async () => {
@@ -36,17 +37,17 @@ export async function serve(test, ...words) {
   const found = {};
   const wanted = names.filter((name) => words.includes({ page: "--inspect", metrics: "--metrics", web: "--web", truth: "--mirror-check" }[name]));
   const lines = createInterface(server.stdout);
-  const told = new Promise((resolve, reject) => {
+  const ready = new Promise((resolve, reject) => {
     server.once("error", reject);
-    ended.then(() => reject(new Error(`throng serve ended, and had said ${JSON.stringify(found)}`)));
-    setTimeout(() => reject(new Error(`throng serve had said ${JSON.stringify(found)} only`)), PATIENCE_MS).unref();
+    ended.then(() => reject(new Error(`throng serve ended after printing ${JSON.stringify(found)}`)));
+    setTimeout(() => reject(new Error(`throng serve printed only ${JSON.stringify(found)}`)), PATIENCE_MS).unref();
     lines.on("line", (line) => {
       for (const name of names) found[name] ??= line.match(ADDRESSES[name])?.[1] ?? "";
       for (const name of names) if (found[name] === "") delete found[name];
       if (wanted.every((name) => name in found)) resolve(undefined);
     });
   });
-  await told;
+  await ready;
   const pause = () => {
     server.kill("SIGSTOP");
     return () => void server.kill("SIGCONT");
@@ -59,7 +60,7 @@ export async function serve(test, ...words) {
   return /** @type {any} */ ({ ...found, holdUp, pause });
 }
 
-/** Starts a run that waits for its page, until the test is over. Returns the address of the page.
+/** Starts a run that waits for its inspect page, and ends it after the test. Returns the address of the page.
  * @param {{after: (end: () => Promise<void>) => void}} test @param {...string} words @returns {Promise<string>} */
 export async function pacedRun(test, ...words) {
   const run = spawn(PROGRAM, ["run", ...words, "--inspect", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, RUST_LOG: "error" } });
@@ -71,7 +72,7 @@ export async function pacedRun(test, ...words) {
   const lines = createInterface(run.stderr);
   return new Promise((resolve, reject) => {
     run.once("error", reject);
-    ended.then(() => reject(new Error("throng run ended, and had not said where its page is")));
+    ended.then(() => reject(new Error("throng run ended without printing the address of its page")));
     lines.on("line", (line) => {
       const page = line.match(/^inspect page: (http:[^,]+)/)?.[1];
       if (page) resolve(page);
@@ -79,7 +80,7 @@ export async function pacedRun(test, ...words) {
   });
 }
 
-/** Metrics by name, with the sum over their labels. @param {string} url @returns {Promise<Map<string, number>>} */
+/** Reads metrics, summed over all labels, by name. @param {string} url @returns {Promise<Map<string, number>>} */
 export async function metrics(url) {
   /** @type {Map<string, number>} */
   const sums = new Map();
@@ -106,13 +107,13 @@ export function truth(address, question, bytes = new Uint8Array()) {
   });
 }
 
-/** Calls `look` until it returns something, and returns that. @template T @param {string} what @param {() => Promise<T | null | undefined | false> | T | null | undefined | false} look @returns {Promise<T>} */
-export async function until(what, look) {
+/** Calls `check` every 50 ms until it returns a truthy value, and returns this value. @template T @param {string} what @param {() => Promise<T | null | undefined | false> | T | null | undefined | false} check @returns {Promise<T>} */
+export async function until(what, check) {
   const end = performance.now() + PATIENCE_MS;
   for (;;) {
-    const found = await look();
+    const found = await check();
     if (found) return found;
-    if (performance.now() > end) throw new Error(`after ${PATIENCE_MS / 1000} s still not: ${what}`);
+    if (performance.now() > end) throw new Error(`not reached within ${PATIENCE_MS / 1000} s: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

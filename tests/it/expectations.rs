@@ -258,7 +258,7 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
     let idle = [
         format!("{}:{}: it never ran", SCRIPT_LINE + 1, column(never)),
         format!(
-            "{}:{}: it ran 3 times, about nobody",
+            "{}:{}: it ran 3 times and affected no object",
             SCRIPT_LINE + 2,
             column(matches_no_object)
         ),

@@ -268,7 +268,7 @@ fn include_cycles_are_refused() {
     assert!(
         found
             .err
-            .contains("includes this file, directly or by others"),
+            .contains("includes this file, directly or indirectly"),
         "{}",
         found.err
     );

@@ -1,12 +1,12 @@
 import { Reader } from "../src/codec.js";
 const FRESH_MS = 1000;
-const ASK_MS = 1000;
+const REQUEST_INTERVAL_MS = 1000;
 export class Ghosts {
     live;
     isOn = false;
     tick = 0;
     frame = null;
-    cameMs = 0;
+    receivedMs = 0;
     constructor(live) {
         this.live = live;
         addEventListener("message", ({ source, data }) => {
@@ -14,19 +14,19 @@ export class Ghosts {
                 this.take(data);
             }
         });
-        setInterval(() => this.ask(), ASK_MS);
+        setInterval(() => this.request(), REQUEST_INTERVAL_MS);
     }
-    get canBe() {
+    get isAvailable() {
         return this.live !== null && !this.live.closed;
     }
-    ask() {
-        if (this.isOn && this.canBe) {
+    request() {
+        if (this.isOn && this.isAvailable) {
             this.live.postMessage("ghosts", "*");
         }
     }
     *of(scene) {
         const { frame } = this;
-        if (!this.isOn || frame === null || frame.scene !== scene || performance.now() > this.cameMs + FRESH_MS) {
+        if (!this.isOn || frame === null || frame.scene !== scene || performance.now() > this.receivedMs + FRESH_MS) {
             return;
         }
         for (const [nth, id] of frame.ids.entries()) {
@@ -44,6 +44,6 @@ export class Ghosts {
         }
         this.frame = { scene, size, ids: new Uint32Array(data, 32, count), xs: new Uint16Array(data, 32 + count * 4, count), ys: new Uint16Array(data, 32 + count * 6, count) };
         this.tick = tick;
-        this.cameMs = performance.now();
+        this.receivedMs = performance.now();
     }
 }

@@ -42,10 +42,10 @@ export class Names {
     kinds = [];
     attributes = new Map();
     async load() {
-        const answer = await fetch("/names").catch(() => null);
-        const told = answer?.ok ? (await answer.json().catch(() => null)) : null;
-        this.kinds = told?.kinds ?? [];
-        this.attributes = new Map((told?.attributes ?? []).map((attribute) => [attribute.id, attribute]));
+        const response = await fetch("/names").catch(() => null);
+        const names = response?.ok ? (await response.json().catch(() => null)) : null;
+        this.kinds = names?.kinds ?? [];
+        this.attributes = new Map((names?.attributes ?? []).map((attribute) => [attribute.id, attribute]));
     }
     kind(kind) {
         return this.kinds[kind] ?? `kind ${kind}`;

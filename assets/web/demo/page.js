@@ -27,34 +27,34 @@ function say(text, state = "") {
     }
     line.className = state;
 }
-async function askForPass(guest) {
+async function requestPass(guest) {
     const given = new URLSearchParams(location.search);
     const token = given.get("token");
     if (token !== null && guest === null) {
         return { guest: null, token: bytesOf(token) };
     }
-    const answer = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
-    if (!answer.ok) {
+    const response = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
+    if (!response.ok) {
         return "a token is needed: open this page with ?token=…";
     }
-    const told = (await answer.json());
-    return { guest: BigInt(told.player), token: bytesOf(told.token) };
+    const issued = (await response.json());
+    return { guest: BigInt(issued.player), token: bytesOf(issued.token) };
 }
-class Trodden {
+class VisitedCells {
     cells = new Uint8Array();
     width = 0;
     reset(size) {
         this.width = Math.ceil(size.x) + 1;
         this.cells = new Uint8Array(Math.min(this.width * (Math.ceil(size.y) + 1), 1 << 24));
     }
-    tread({ x, y }) {
+    mark({ x, y }) {
         this.cells[Math.floor(y) * this.width + Math.floor(x)] = 1;
     }
     has(x, y) {
         return x >= 0 && x < this.width && this.cells[y * this.width + x] === 1;
     }
 }
-const trodden = new Trodden();
+const visited = new VisitedCells();
 const names = new Names();
 const minimap = new Minimap(byId("minimap"));
 const words = new Words(byId("chat"), byId("words"), (scope, text) => session?.say(clientMessage.say(scope, text)));
@@ -73,11 +73,11 @@ function readColors() {
     const style = getComputedStyle(document.documentElement);
     colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "ghost", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
 }
-async function askForWalls(scene, round, known = null) {
+async function requestWalls(scene, round, known = null) {
     const headers = known === null ? {} : { "If-None-Match": known };
-    const answer = await fetch(`/map?scene=${scene}`, { headers }).catch(() => null);
-    const body = await answer?.arrayBuffer().catch(() => null);
-    const bytes = answer?.ok && body ? new Uint8Array(body) : null;
+    const response = await fetch(`/map?scene=${scene}`, { headers }).catch(() => null);
+    const body = await response?.arrayBuffer().catch(() => null);
+    const bytes = response?.ok && body ? new Uint8Array(body) : null;
     if (session === null || round !== wallsRound) {
         return;
     }
@@ -86,12 +86,12 @@ async function askForWalls(scene, round, known = null) {
         session.isFree = walls.isFree;
     }
     if (walls !== null) {
-        setTimeout(() => void askForWalls(scene, round, answer?.headers.get("ETag") ?? known), WALLS_MS);
+        setTimeout(() => void requestWalls(scene, round, response?.headers.get("ETag") ?? known), WALLS_MS);
     }
 }
 let wallsRound = 0;
 async function join(guest) {
-    const pass = await askForPass(guest).catch(() => "server unreachable");
+    const pass = await requestPass(guest).catch(() => "server unreachable");
     if (typeof pass === "string") {
         say(pass, "off");
         if (guest !== null) {
@@ -103,15 +103,15 @@ async function join(guest) {
         session = new SlowSession({}, {
             message: (message) => {
                 if (message.kind === "scene") {
-                    trodden.reset(message.size);
+                    visited.reset(message.size);
                     session.isFree = undefined;
                     walls = null;
-                    void askForWalls(message.scene, (wallsRound += 1));
+                    void requestWalls(message.scene, (wallsRound += 1));
                 }
                 else if (message.kind === "welcome") {
                     player = message.player;
                     say(`connected over ${link === null ? "a WebSocket" : "WebTransport"}`, "on");
-                    applyLine();
+                    applyNetwork();
                 }
                 else if (message.kind === "announce") {
                     words.add(speaker(message.from?.id ?? null), announcementText(message.bytes));
@@ -126,7 +126,7 @@ async function join(guest) {
     else {
         session.reconnect();
     }
-    connect(pass, session, await askForCertificate().catch(() => null));
+    connect(pass, session, await requestCertificate().catch(() => null));
 }
 function connect(pass, to, sha256) {
     let attempts = 0;
@@ -160,12 +160,12 @@ function connect(pass, to, sha256) {
 function serverOrigin() {
     return document.querySelector("meta[name=public-origin]")?.content ?? location.origin;
 }
-async function askForCertificate() {
+async function requestCertificate() {
     if (!("WebTransport" in globalThis)) {
         return null;
     }
-    const answer = await fetch("/webtransport");
-    return answer.ok ? bytesOf((await answer.json()).sha256) : null;
+    const response = await fetch("/webtransport");
+    return response.ok ? bytesOf((await response.json()).sha256) : null;
 }
 function over(code, mayLogIn, guest) {
     const fault = line?.fault;
@@ -185,7 +185,7 @@ function over(code, mayLogIn, guest) {
         setTimeout(() => void join(guest), PAUSE_MS);
     }
 }
-function applyLine() {
+function applyNetwork() {
     if (session === null) {
         return;
     }
@@ -196,12 +196,12 @@ function applyLine() {
         link.badness = badness;
     }
     const cap = byId("cap").valueAsNumber;
-    if (Number.isInteger(cap) && cap >= 0 && cap !== toldCap) {
-        toldCap = cap;
+    if (Number.isInteger(cap) && cap >= 0 && cap !== sentCap) {
+        sentCap = cap;
         session.say(clientMessage.viewCap(Math.min(cap, 65535)));
     }
 }
-let toldCap = null;
+let sentCap = null;
 function steer() {
     if (session === null) {
         return;
@@ -244,7 +244,7 @@ function showRows(id, rows) {
         return [term, data];
     }));
 }
-function tellOwn() {
+function showOwn() {
     const own = session?.mirror.own ?? null;
     byId("you").hidden = own === null;
     if (session === null || own === null) {
@@ -260,7 +260,7 @@ function tellOwn() {
     }
     showRows("attributes", rows);
 }
-function tellPointed() {
+function showPointed() {
     const tip = byId("tip");
     const found = mouse === null ? null : pointed(mouse);
     tip.hidden = found === null;
@@ -321,7 +321,7 @@ function drawGround(size, center, scale, width, height) {
     context.fillStyle = colors["trod"];
     for (let y = Math.floor(top); y <= top + height / scale; y += 1) {
         for (let x = Math.floor(left); x <= left + width / scale; x += 1) {
-            if (trodden.has(x, y)) {
+            if (visited.has(x, y)) {
                 context.fillRect((x - left) * scale, (y - top) * scale, scale + 0.5, scale + 0.5);
             }
         }
@@ -375,7 +375,7 @@ function draw() {
         if (at === null) {
             continue;
         }
-        trodden.tread(at);
+        visited.mark(at);
         if (mirror.own?.id !== id) {
             dot(onPage(at), radius, object.motion.heading, colors[object.kind === PLAYER_KIND ? "player" : "other"]);
         }
@@ -399,20 +399,20 @@ function drawMinimap() {
     const half = { x: canvas.clientWidth / 2 / scale, y: canvas.clientHeight / 2 / scale };
     minimap.draw(mirror.size, walls, dots, own, half, colors);
 }
-function tellFigures() {
+function showFigures() {
     const trip = session?.lastRoundTripS ?? null;
     const own = session?.ownPosition(nowS()) ?? null;
     byId("sight").textContent = own === null ? "–" : `${session.mirror.objects.size - 1}`;
     byId("trip").textContent = trip === null ? "–" : `${Math.round(trip * 1000)} ms`;
     byId("place").textContent = own === null ? "–" : `${own.x.toFixed(0)}, ${own.y.toFixed(0)} m`;
     byId("corrected").textContent = `${corrections}`;
-    tellOwn();
+    showOwn();
 }
 function frame() {
     steer();
     line?.update();
     draw();
-    tellPointed();
+    showPointed();
     requestAnimationFrame(frame);
 }
 addEventListener("keydown", (event) => {
@@ -456,15 +456,15 @@ readColors();
 const showsGhosts = byId("ghosts");
 byId("line-form").addEventListener("input", () => {
     ghosts.isOn = showsGhosts.checked;
-    ghosts.ask();
-    applyLine();
+    ghosts.request();
+    applyNetwork();
 });
 byId("line-form").addEventListener("submit", (event) => event.preventDefault());
-showsGhosts.disabled = !ghosts.canBe;
-showsGhosts.checked = ghosts.isOn = ghosts.canBe;
-byId("of-ghosts").hidden = !ghosts.canBe;
-ghosts.ask();
-setInterval(tellFigures, 250);
+showsGhosts.disabled = !ghosts.isAvailable;
+showsGhosts.checked = ghosts.isOn = ghosts.isAvailable;
+byId("of-ghosts").hidden = !ghosts.isAvailable;
+ghosts.request();
+setInterval(showFigures, 250);
 setInterval(drawMinimap, MINIMAP_MS);
 addEventListener("online", () => line?.retry());
 setInterval(() => document.hidden && line?.update(), 250);

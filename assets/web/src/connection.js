@@ -23,7 +23,7 @@ export class Connection {
     fault = null;
     socket;
     timeoutS;
-    heardS = nowS();
+    receivedS = nowS();
     updatedS = nowS();
     isOver = false;
     constructor(url, token, session, over) {
@@ -48,10 +48,10 @@ export class Connection {
         }
         const now = nowS();
         if (now - this.updatedS > SUSPENDED_S) {
-            this.heardS = now;
+            this.receivedS = now;
         }
         this.updatedS = now;
-        if (this.session.isWelcome && now - this.heardS > this.timeoutS) {
+        if (this.session.isWelcome && now - this.receivedS > this.timeoutS) {
             this.abandon();
             return;
         }
@@ -74,9 +74,9 @@ export class Connection {
         if (this.isOver) {
             return;
         }
-        this.heardS = nowS();
+        this.receivedS = nowS();
         try {
-            this.session.take(new Uint8Array(data), this.heardS);
+            this.session.take(new Uint8Array(data), this.receivedS);
         }
         catch (fault) {
             this.fault = fault;

@@ -12,7 +12,7 @@ export class DatagramConnection {
     transport;
     endpoint = new Endpoint();
     timeoutS;
-    heardS = nowS();
+    receivedS = nowS();
     writer = null;
     constructor(url, sha256, token, session, over, link = null) {
         this.session = session;
@@ -37,7 +37,7 @@ export class DatagramConnection {
         if (!this.isOpen || writer === null) {
             return;
         }
-        if (nowS() - this.heardS > this.timeoutS) {
+        if (nowS() - this.receivedS > this.timeoutS) {
             this.abandon();
             return;
         }
@@ -64,13 +64,13 @@ export class DatagramConnection {
         const late = setTimeout(() => this.transport.close(), OPEN_S_MAX * 1000);
         await this.transport.ready.finally(() => clearTimeout(late));
         const stream = await this.transport.createBidirectionalStream();
-        const shown = stream.writable.getWriter();
-        await shown.write(request.slice());
-        void shown.close().catch(() => undefined);
+        const requestWriter = stream.writable.getWriter();
+        await requestWriter.write(request.slice());
+        void requestWriter.close().catch(() => undefined);
         this.writer = this.transport.datagrams.writable.getWriter();
-        this.heardS = nowS();
+        this.receivedS = nowS();
         [this.isOpen, this.wasOpen] = [true, true];
-        void this.hear().catch(() => undefined);
+        void this.receiveDatagrams().catch(() => undefined);
         return this.code(stream.readable);
     }
     async code(stream) {
@@ -81,7 +81,7 @@ export class DatagramConnection {
         }
         return bytes.length < 2 ? LOST : bytes[0] | (bytes[1] << 8);
     }
-    async hear() {
+    async receiveDatagrams() {
         const { link } = this;
         const reader = this.transport.datagrams.readable.getReader();
         for (let read = await reader.read(); !read.done && this.fault === null; read = await reader.read()) {
@@ -94,7 +94,7 @@ export class DatagramConnection {
         }
     }
     take(packet) {
-        const now = (this.heardS = nowS());
+        const now = (this.receivedS = nowS());
         try {
             this.endpoint.receive(packet, now, (message) => this.session.take(message, now));
         }

@@ -237,12 +237,12 @@ export class Endpoint {
             due.shift();
         }
         const { newest, before } = this.received;
-        const isTold = before !== 0xffffffff;
+        const hasBitmap = before !== 0xffffffff;
         const isKeepAlive = pieces.length === 0 && !this.owesAck;
         const wantsAck = pieces.length > 0 || isKeepAlive ? WANTS_ACK : 0;
-        const writer = new Writer().byte(pieces.length | wantsAck | (isTold ? HAS_BITMAP | LONG_BITMAP : 0));
+        const writer = new Writer().byte(pieces.length | wantsAck | (hasBitmap ? HAS_BITMAP | LONG_BITMAP : 0));
         writer.byte(0).u16(this.next).u16(0).u16(newest);
-        if (isTold) {
+        if (hasBitmap) {
             writer.u16(before & 0xffff).u16(before >>> 16);
         }
         for (const piece of pieces) {

@@ -81,7 +81,7 @@ export class Mirror {
             this.timePercent = 100;
         }
         else if (isNotice(message)) {
-            this.heed(message, header);
+            this.handleNotice(message, header);
         }
         else {
             if (message.kind === "scene") {
@@ -93,7 +93,7 @@ export class Mirror {
             this.apply(message, widen(this.tick, header.tick), header);
         }
     }
-    heed(notice, header) {
+    handleNotice(notice, header) {
         if (notice.kind === "timeRate") {
             this.timePercent = Math.min(Math.max(notice.percent, 1), 100);
         }
@@ -122,7 +122,7 @@ export class Mirror {
                 }
                 break;
             case "snapshot":
-                this.meet(message, tick);
+                this.addObject(message, tick);
                 break;
             case "delta":
                 set(this.known(message).attributes, message.attributes);
@@ -147,13 +147,13 @@ export class Mirror {
             case "remote":
             case "remoteDelta":
             case "forget":
-                this.remember(message);
+                this.handleRemote(message);
                 break;
             case "hello":
                 break;
         }
     }
-    meet(message, tick) {
+    addObject(message, tick) {
         const { id, generation, objectKind: kind, motion } = message;
         if (this.objects.has(id) || this.remotes.has(remoteKey(this.scene ?? 0, id, generation))) {
             throw new WireError(`object ${id} (generation ${generation}) is known already`);
@@ -177,7 +177,7 @@ export class Mirror {
             this.ignored += 1;
         }
     }
-    remember(message) {
+    handleRemote(message) {
         const { scene, id, generation } = message;
         const key = remoteKey(scene, id, generation);
         if (message.kind === "remote") {

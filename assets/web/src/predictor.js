@@ -80,15 +80,15 @@ export class Predictor {
         }
         if (on.stepM !== this.stepM) {
             const before = this.place();
-            this.walkAnew(on);
+            this.replayInputs(on);
             const [now, jump] = [this.place(), this.speedJump ?? { x: 0, y: 0 }];
             this.speedJump = { x: jump.x + now.x - before.x, y: jump.y + now.y - before.y };
         }
-        const told = mirror.ownPosition;
-        if (told === null || (this.confirmedTick !== null && told.tick <= this.confirmedTick)) {
+        const sent = mirror.ownPosition;
+        if (sent === null || (this.confirmedTick !== null && sent.tick <= this.confirmedTick)) {
             return null;
         }
-        return this.confirm(on, told.tick, told.input, told.position);
+        return this.confirm(on, sent.tick, sent.input, sent.position);
     }
     takeSpeedJump() {
         const jump = this.speedJump;
@@ -110,7 +110,7 @@ export class Predictor {
             this.confirmed = { x: f32(at.x), y: f32(at.y) };
         }
         this.confirmedTick = exact?.tick ?? null;
-        this.walkAnew(on);
+        this.replayInputs(on);
     }
     confirm(on, tick, input, position) {
         const before = this.place();
@@ -124,11 +124,11 @@ export class Predictor {
         if (isSame(walked, position)) {
             return null;
         }
-        this.walkAnew(on);
+        this.replayInputs(on);
         const place = this.place();
         return { input, offM: distance(walked, position), jump: { x: place.x - before.x, y: place.y - before.y } };
     }
-    walkAnew(on) {
+    replayInputs(on) {
         this.stepM = on.stepM;
         let at = this.confirmed;
         for (const step of this.unhandled) {

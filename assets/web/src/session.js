@@ -5,7 +5,7 @@ import { Predictor } from "./predictor.js";
 const JUMP_M = 3;
 const CATCH_UP_TICKS_MAX = 4;
 const CLIENT_MESSAGE_BYTES_MAX = 1_024;
-const WORDS_MAX = 64;
+const QUEUE_MAX = 64;
 const CLOCK_SAMPLES = 16;
 class Smoothing {
     smoothS;
@@ -39,26 +39,26 @@ class Smoothing {
 }
 class ServerClock {
     number = 0;
-    asked = new Map();
+    requests = new Map();
     samples = [];
-    ask(nowS) {
+    request(nowS) {
         this.number = (this.number + 1) % 2 ** 32;
-        this.asked.set(this.number, nowS);
-        this.asked.delete(this.number - CLOCK_SAMPLES);
+        this.requests.set(this.number, nowS);
+        this.requests.delete(this.number - CLOCK_SAMPLES);
         return this.number;
     }
     restart() {
-        this.asked.clear();
+        this.requests.clear();
         this.samples.length = 0;
     }
-    answer(number, tick, tickS, nowS) {
-        const askedS = this.asked.get(number);
-        if (askedS === undefined || !(nowS >= askedS)) {
+    record(number, tick, tickS, nowS) {
+        const sentS = this.requests.get(number);
+        if (sentS === undefined || !(nowS >= sentS)) {
             return;
         }
-        this.asked.delete(number);
-        const roundTripS = nowS - askedS;
-        this.samples.push({ roundTripS, tickAtZero: tick - (askedS + roundTripS / 2) / tickS });
+        this.requests.delete(number);
+        const roundTripS = nowS - sentS;
+        this.samples.push({ roundTripS, tickAtZero: tick - (sentS + roundTripS / 2) / tickS });
         if (this.samples.length > CLOCK_SAMPLES) {
             this.samples.shift();
         }
@@ -85,14 +85,14 @@ export class Session {
     motion = { kind: "stand" };
     heading = 0;
     buttons = 0;
-    heardS = 0;
+    receivedS = 0;
     nextInputS = null;
     nextPingS = 0;
     ownBefore = null;
     resumable = null;
     isGreeted = false;
     ready = null;
-    words = [];
+    queue = [];
     constructor(settings = {}, events = {}) {
         this.settings = settings;
         this.events = events;
@@ -111,12 +111,12 @@ export class Session {
                         moved.set(message.id, at);
                     }
                 }
-                this.heed(message, nowS);
+                this.handle(message, nowS);
             });
         }
         finally {
             if (mirror.tick > tickBefore) {
-                this.heardS = nowS;
+                this.receivedS = nowS;
             }
             for (const [id, was] of moved) {
                 const known = mirror.positionAfter(id, this.sinceS(nowS));
@@ -143,13 +143,13 @@ export class Session {
             say(clientMessage.ready(this.ready));
             this.ready = null;
         }
-        this.words.splice(0).forEach(say);
+        this.queue.splice(0).forEach(say);
         if (this.nextInputS === null) {
             return;
         }
         if (nowS >= this.nextPingS) {
             this.nextPingS = nowS + (settings.pingEveryS ?? 1);
-            say(clientMessage.ping(this.clock.ask(nowS)));
+            say(clientMessage.ping(this.clock.request(nowS)));
         }
         if (nowS > this.nextInputS + CATCH_UP_TICKS_MAX * this.realTickS) {
             this.nextInputS = nowS;
@@ -173,8 +173,8 @@ export class Session {
         if (message.length > CLIENT_MESSAGE_BYTES_MAX) {
             throw new WireError(`a message of ${message.length} bytes, at most ${CLIENT_MESSAGE_BYTES_MAX} are allowed`);
         }
-        this.words.push(message);
-        this.words.splice(0, this.words.length - WORDS_MAX);
+        this.queue.push(message);
+        this.queue.splice(0, this.queue.length - QUEUE_MAX);
     }
     reconnect() {
         this.mirror.reconnect();
@@ -212,14 +212,14 @@ export class Session {
         return { size: mirror.size, stepM: mirror.ownStepM, isFree: this.isFree };
     }
     sinceS(nowS) {
-        return Math.max(nowS - this.heardS, 0);
+        return Math.max(nowS - this.receivedS, 0);
     }
     shownAt(id, nowS) {
         const known = this.mirror.positionAfter(id, this.sinceS(nowS));
         const offset = this.shown.offset(id, nowS);
         return known === null ? null : { x: known.x + offset.x, y: known.y + offset.y };
     }
-    heed(message, nowS) {
+    handle(message, nowS) {
         this.events.message?.(message);
         switch (message.kind) {
             case "scene":
@@ -229,13 +229,13 @@ export class Session {
                 this.shown.forget(message.id);
                 break;
             case "pong":
-                this.clock.answer(message.number, message.tick, this.realTickS, nowS);
+                this.clock.record(message.number, message.tick, this.realTickS, nowS);
                 break;
             default:
-                this.heedNotice(message);
+                this.handleNotice(message);
         }
     }
-    heedNotice(message) {
+    handleNotice(message) {
         switch (message.kind) {
             case "welcome":
                 this.isWelcome = true;

@@ -62,7 +62,7 @@ pub extern "C" fn throng_close_reason(reason: u8) -> *const c_char {
     TEXTS[usize::from(reason)].as_ptr()
 }
 
-/// The player of the token, without a credential and without loading.
+/// Returns the default settings: the player of the token, no credential, and scenes are sent without throng_ready.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_settings() -> ThrongClientSettings {
     let settings = ClientSettings::default();
@@ -75,8 +75,8 @@ pub extern "C" fn throng_settings() -> ThrongClientSettings {
     }
 }
 
-/// Starts to connect with an unused token of 2,048 bytes from the game's login service. Whether the server accepts it shows in
-/// throng_update. Writes a client, to be freed with throng_destroy, or null if the call fails.
+/// Starts to connect with an unused token of 2,048 bytes from the game's login service. throng_update reports whether the server
+/// accepts it. Writes a client, to be freed with throng_destroy, or null if the call fails.
 ///
 /// # Safety
 /// length bytes can be read from token, and credential_length bytes from the settings' credential.
@@ -144,7 +144,7 @@ pub extern "C" fn throng_resume(client: Option<&mut ThrongClient>) -> ThrongStat
     })
 }
 
-/// Continues from another port, as after a change of network.
+/// Continues over another local port, which is necessary after a change of network.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_rebind(client: Option<&mut ThrongClient>) -> ThrongStatus {
     with_client_mut(client, |client| {
@@ -166,8 +166,9 @@ pub extern "C" fn throng_destroy(client: Option<Box<ThrongClient>>) {
     });
 }
 
-/// Receives what has arrived, and sends pending messages. Call it once per frame, with seconds of a monotonic clock that starts at any time
-/// from 0 on. After the connection has ended, every call returns that; earlier events can still be read.
+/// Receives what has arrived, and sends pending messages. Call it once per frame, with the time of a monotonic clock in seconds,
+/// which may start at any value from 0 on. After the connection has ended, every call returns that status; earlier events can still
+/// be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_update(client: Option<&mut ThrongClient>, now_s: f64) -> ThrongStatus {
     with_client_mut(client, |client| {
@@ -177,8 +178,8 @@ pub extern "C" fn throng_update(client: Option<&mut ThrongClient>, now_s: f64) -
     })
 }
 
-/// Writes the oldest event that was not returned yet, or returns THRONG_STATUS_EMPTY if there is none. Up to 65,536 events wait; above it
-/// the oldest are dropped.
+/// Writes the oldest event that was not returned yet, or returns THRONG_STATUS_EMPTY if there is none. Up to 65,536 events are
+/// kept; beyond that, the oldest are dropped.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_next_event(
     client: Option<&mut ThrongClient>,
@@ -212,7 +213,7 @@ pub extern "C" fn throng_walk(
     set_controls(client, InputMotion::Towards(direction), heading, buttons)
 }
 
-/// The controlled object moves to a position, in metres, to which the game has moved it; the server validates the distance.
+/// The controlled object moves to this position, in metres, which the game has chosen; the server validates the distance.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_move(
     client: Option<&mut ThrongClient>,
@@ -225,7 +226,7 @@ pub extern "C" fn throng_move(
     let [Ok(x), Ok(y)] = to else {
         return catch_panic(|| {
             Err(CallError::argument(format!(
-                "({x}, {y}) m, expected a place"
+                "({x}, {y}) m, expected a position"
             )))
         });
     };
@@ -267,7 +268,7 @@ pub unsafe extern "C" fn throng_set_ground(
     })
 }
 
-/// The scene is loaded and may be sent; needed with requires_ready.
+/// Reports that the game has loaded the scene, so that the server sends it. Required with requires_ready.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_ready(client: Option<&mut ThrongClient>, scene: u32) -> ThrongStatus {
     with_client_mut(client, |client| {
@@ -276,7 +277,7 @@ pub extern "C" fn throng_ready(client: Option<&mut ThrongClient>, scene: u32) ->
     })
 }
 
-/// Sends a message of the game, of the type that the server has registered with this number: once and in order.
+/// Sends a message of the game, of the type that the server has registered with this number. It arrives once and in order.
 ///
 /// # Safety
 /// length bytes can be read from bytes.
@@ -363,10 +364,10 @@ pub extern "C" fn throng_attribute(
     with_client(client, |client| {
         let bytes = bytes.ok_or_else(|| CallError::null("bytes"))?;
         let length = length.ok_or_else(|| CallError::null("length"))?;
-        let held = client.client.attribute(id, attribute);
-        length.write(held.map_or(0, <[u8]>::len));
+        let value = client.client.attribute(id, attribute);
+        length.write(value.map_or(0, <[u8]>::len));
         bytes.write(std::ptr::null());
-        Ok(write(bytes, held.map(<[u8]>::as_ptr)))
+        Ok(write(bytes, value.map(<[u8]>::as_ptr)))
     })
 }
 
@@ -379,10 +380,10 @@ fn with_client_mut(
 
 fn with_client(
     client: Option<&ThrongClient>,
-    look: impl FnOnce(&ThrongClient) -> CallResult,
+    read: impl FnOnce(&ThrongClient) -> CallResult,
 ) -> ThrongStatus {
     catch_panic(|| {
-        look(
+        read(
             client
                 .ok_or_else(|| CallError::null("client"))?
                 .check_poisoned()?,
@@ -457,7 +458,7 @@ fn check_length<T>(length: usize, name: &str) -> Result<(), CallError> {
     let most = isize::MAX as usize / size_of::<T>();
     if length > most {
         return Err(CallError::argument(format!(
-            "{name} has {length}, expected at most {most}"
+            "{name} has length {length}, expected at most {most}"
         )));
     }
     Ok(())
@@ -502,12 +503,12 @@ mod tests {
         // SAFETY: initialized before, and written again by `throng_connect`.
         let mut client = unsafe { client.assume_init() };
         let mut state = MaybeUninit::uninit();
-        let looked = throng_state(client.as_deref(), Some(&mut state));
-        assert_eq!(looked, ThrongStatus::Ok);
+        let status = throng_state(client.as_deref(), Some(&mut state));
+        assert_eq!(status, ThrongStatus::Ok);
         let panicked = with_client_mut(client.as_deref_mut(), |_| panic!("of a test"));
         assert_eq!(panicked, ThrongStatus::Panicked);
-        let looked = throng_state(client.as_deref(), Some(&mut state));
-        assert_eq!(looked, ThrongStatus::Panicked);
+        let status = throng_state(client.as_deref(), Some(&mut state));
+        assert_eq!(status, ThrongStatus::Panicked);
         let updated = throng_update(client.as_deref_mut(), 1.0);
         assert_eq!(updated, ThrongStatus::Panicked);
         throng_destroy(client);

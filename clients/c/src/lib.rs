@@ -7,12 +7,12 @@
 //! | `structs` | the structs |
 //! | `status` | status codes, and the barrier for panics |
 //!
-//! The library refuses invalid arguments: null pointers, lengths without data, invalid numbers, and calls after one that has panicked. The
-//! caller has to ensure what no callee can check: a pointer that is not null points to what the function documents, and only one thread at
-//! a time uses a client.
+//! The library refuses invalid arguments: null pointers, lengths without data, invalid numbers, and calls with a client whose last
+//! call has panicked. The caller has to ensure what no callee can check: a pointer that is not null points to what the function
+//! documents, and only one thread at a time uses a client.
 #![expect(
     unsafe_code,
-    reason = "C hands over pointers with lengths, and finds functions by names that nobody mangles"
+    reason = "C passes pointers with lengths, and needs function names that are not mangled"
 )]
 #![warn(missing_docs)]
 

@@ -24,11 +24,11 @@ pub enum ThrongStatus {
     NoSocket = -4,
     /// The server cannot be reached, or does not accept the token: the connection was never made.
     NotConnected = -5,
-    /// The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason, and throng_error as well, or why a
-    /// login was refused.
+    /// The server has ended the connection. The event THRONG_EVENT_KIND_CLOSED contains the reason; throng_error contains it as
+    /// well, or the reason why a login was refused.
     Closed = -6,
-    /// Nothing was received from the server for too long: throng_resume continues. Or it restarted: throng_reconnect with another token may
-    /// help.
+    /// Nothing was received from the server for too long: throng_resume continues. Or the server restarted: throng_reconnect with
+    /// another token may help.
     Lost = -7,
     /// The server speaks another version of the protocol: throng_error has both versions.
     ProtocolError = -8,
@@ -36,7 +36,7 @@ pub enum ThrongStatus {
     SendQueueFull = -9,
     /// The server is full. The token was not used: throng_reconnect with the same one may help later.
     Full = -11,
-    /// A bug of the library: this client cannot be used any more, and may only be destroyed.
+    /// A bug in the library: this client can only be destroyed.
     Panicked = -10,
 }
 
@@ -67,11 +67,11 @@ impl CallError {
     pub fn panicked(why: &str) -> Self {
         Self {
             status: ThrongStatus::Panicked,
-            text: format!("a fault of the library: {why}"),
+            text: format!("a bug in the library: {why}"),
         }
     }
 
-    /// Whether the connection has ended, or was never made.
+    /// The status of a connection that has ended, or that was never made.
     fn status_of(end: ConnectionError) -> ThrongStatus {
         match end {
             ConnectionError::Failed(ClientHandshakeError::Denied) => ThrongStatus::Full,
@@ -145,7 +145,7 @@ pub(crate) fn catch_panic(act: impl FnOnce() -> CallResult) -> ThrongStatus {
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     let text = owned.or_else(|| payload.downcast_ref::<&str>().copied());
-    text.unwrap_or("it does not say which")
+    text.unwrap_or("unknown panic")
 }
 
 #[cfg(test)]
@@ -217,7 +217,7 @@ mod tests {
             catch_panic(|| panic!("no {}", "tiles")),
             ThrongStatus::Panicked
         );
-        error_text(|text| assert_eq!(text, "a fault of the library: no tiles"));
+        error_text(|text| assert_eq!(text, "a bug in the library: no tiles"));
         assert_eq!(catch_panic(|| Ok(ThrongStatus::Empty)), ThrongStatus::Empty);
         error_text(|text| assert!(text.ends_with("no tiles"), "{text}"));
     }

@@ -10,7 +10,7 @@ use crate::status::{CallError, CallResult};
 #[derive(Debug)]
 pub struct ThrongClient {
     pub(crate) client: Client,
-    /// Our time at 0 of the caller's clock.
+    /// The local time at 0 of the caller's clock.
     started: Instant,
     /// Time of the last update.
     pub(crate) now: Instant,
@@ -20,7 +20,7 @@ pub struct ThrongClient {
     is_poisoned: bool,
 }
 
-/// Threads may pass it on.
+/// A client can be moved between threads.
 const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<ThrongClient>();
@@ -118,8 +118,8 @@ impl ThrongClient {
     pub(crate) fn next_event(&mut self) -> Option<ThrongEvent> {
         loop {
             let event = self.client.next_event()?;
-            if let Some(told) = self.convert_event(event) {
-                return Some(told);
+            if let Some(converted) = self.convert_event(event) {
+                return Some(converted);
             }
         }
     }
@@ -187,14 +187,14 @@ impl ThrongClient {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ThrongClientSettings {
-    /// The player that the token must be for; 0: whichever player the token is for.
+    /// The player that the token must be for; 0 accepts any player.
     pub player: u64,
     /// Proof of the identity, as the game defines it: credential_length bytes, at most 512. Null if it is empty, because the token contains
     /// the identity.
     pub credential: *const u8,
     /// Length of the credential, in bytes.
     pub credential_length: usize,
-    /// Time after which a third of a position correction is left to show, in seconds. 0 shows corrections at once.
+    /// Time in which the shown part of a position correction decreases to a third, in seconds. 0 shows corrections at once.
     pub smoothing_s: f32,
     /// Not 0: scenes are sent only after throng_ready.
     pub requires_ready: u8,

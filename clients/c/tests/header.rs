@@ -35,7 +35,7 @@ fn header_matches_the_library() {
         .find(|(_, (found, written))| found != written);
     assert!(
         found == written,
-        "throng.h is not what src says, from {differs:?} on: run this test with {WRITE}=1"
+        "throng.h does not match src, first at {differs:?}: run this test with {WRITE}=1"
     );
 }
 
@@ -45,5 +45,5 @@ fn header_lists_every_close_reason() {
     let named = reasons.map(|reason| format!("{} {}", reason.number(), reason.name()));
     let written = written().replace("\n   * ", " ").replace("\n  // ", " ");
     let named = Vec::from_iter(named).join(", ");
-    assert!(written.contains(&named), "it lacks {named}");
+    assert!(written.contains(&named), "the header lacks {named}");
 }

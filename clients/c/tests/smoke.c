@@ -40,7 +40,7 @@ static size_t read_token(const char *path, uint8_t *token, size_t capacity) {
   return length;
 }
 
-// Invalid arguments are refused and change nothing.
+// Checks that invalid arguments are refused and change nothing.
 static void refuse(const uint8_t *token, size_t length) {
   ThrongClientSettings settings = throng_settings();
   ThrongClient *client = (ThrongClient *)&settings;
@@ -67,7 +67,7 @@ static void refuse(const uint8_t *token, size_t length) {
   throng_destroy(NULL);
 }
 
-// The same with a client.
+// The same for functions that take a client.
 static void refuse_more(ThrongClient *client) {
   static const uint8_t bytes_too_many[1025];
   ThrongObject object;
@@ -158,7 +158,8 @@ int main(int count, char **arguments) {
   CHECK(events[THRONG_EVENT_KIND_WELCOMED] == 1 && events[THRONG_EVENT_KIND_SCENE_ENTERED] == 1);
   CHECK(events[THRONG_EVENT_KIND_ENTERED] == 2 && events[THRONG_EVENT_KIND_LOADING] == 1);
 
-  // It walks to the wall and stands at the same position at both ends; on the way another connection replaces the first one.
+  // It walks to the wall and stops at the same position on the client and on the server; on the way, another connection replaces
+  // the first one.
   ThrongObject own;
   CHECK(throng_walk(client, 0, 0, 5) == THRONG_STATUS_OK);
   do {

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Libraries that rustc requires for linking a static library.
 const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
-/// An attribute of an object that others see.
+/// An attribute that viewers of an object receive.
 #[derive(Component)]
 struct Gold(u16);
 
@@ -117,9 +117,12 @@ impl Town {
                     place,
                 ));
             }
-            let mut heard = world.resource_mut::<Messages<FromClient<Greeting>>>();
-            let heard: Vec<Entity> = heard.drain().filter_map(|heard| heard.entity).collect();
-            for own in heard {
+            let mut received = world.resource_mut::<Messages<FromClient<Greeting>>>();
+            let received: Vec<Entity> = received
+                .drain()
+                .filter_map(|received| received.entity)
+                .collect();
+            for own in received {
                 let of = world.get::<Object>(own).unwrap().reference();
                 world.write_message(AnnouncementRequest {
                     about: Some(of),
@@ -141,8 +144,8 @@ fn compile(arguments: &[OsString]) {
     let mut command = Command::new(compiler);
     command.args(warnings).args(["-I", package]).args(arguments);
     let done = command.output().expect("there is a C compiler");
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{command:?}: {said}");
+    let output = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{command:?}: {output}");
 }
 
 /// Runs the compiled program with its own server.
@@ -164,9 +167,9 @@ fn play(folder: &Path, libraries: &[OsString]) {
     town.play(&mut game);
     let done = game.wait_with_output().unwrap();
     stop_listening(town.server.world_mut());
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{}: {said}", done.status);
-    assert_eq!(said, "");
+    let output = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{}: {output}", done.status);
+    assert_eq!(output, "");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -245,7 +248,7 @@ fn readme_example_reports_a_failed_connection() {
     };
     let failed = run();
     assert_eq!(failed.status.code(), Some(2), "there is no token");
-    // Nobody listens on this port, and the token gives up after a second.
+    // Nothing listens on this port, and the token has a timeout of one second.
     let claims = TokenClaims {
         timeout_s: 1,
         ..TokenClaims::new(7, vec!["127.0.0.1:9".parse().unwrap()], unix_ms() / 1_000)
@@ -253,11 +256,11 @@ fn readme_example_reports_a_failed_connection() {
     let token = ConnectToken::issue(&claims, SecretKey([3; 32])).unwrap();
     std::fs::write(folder.join("token"), token.to_bytes()).unwrap();
     let failed = run();
-    let said = String::from_utf8_lossy(&failed.stderr);
-    assert_eq!(failed.status.code(), Some(1), "{said}");
+    let output = String::from_utf8_lossy(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{output}");
     assert!(
-        said.starts_with("no answer from any of the token's servers (1): none runs there"),
-        "{said}"
+        output.starts_with("no answer from any of the token's servers (1): none runs there"),
+        "{output}"
     );
     std::fs::remove_dir_all(folder).unwrap();
 }

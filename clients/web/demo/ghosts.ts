@@ -1,4 +1,5 @@
-// Server positions of all objects, next to what the player sees. The inspect page sends them, if this page was opened from there.
+// Server positions of all objects, for comparison with the shown positions. The inspect page sends them, if it has opened this
+// page.
 
 import { Reader } from "../src/codec.js";
 import type { Vec } from "../src/index.js";
@@ -6,7 +7,7 @@ import type { Vec } from "../src/index.js";
 /** Lifetime of the positions without a new message, in milliseconds. */
 const FRESH_MS = 1000;
 /** Interval of the requests to the inspect page, in milliseconds. */
-const ASK_MS = 1000;
+const REQUEST_INTERVAL_MS = 1000;
 
 /** An object and its position on the server. */
 export type Ghost = { id: number; at: Vec };
@@ -17,7 +18,7 @@ export class Ghosts {
   /** The tick of these positions. */
   tick = 0;
   private frame: { scene: number; size: Vec; ids: Uint32Array; xs: Uint16Array; ys: Uint16Array } | null = null;
-  private cameMs = 0;
+  private receivedMs = 0;
 
   constructor(private readonly live: Window | null) {
     addEventListener("message", ({ source, data }) => {
@@ -25,17 +26,17 @@ export class Ghosts {
         this.take(data);
       }
     });
-    setInterval(() => this.ask(), ASK_MS);
+    setInterval(() => this.request(), REQUEST_INTERVAL_MS);
   }
 
   /** Whether this page was opened from an inspect page. */
-  get canBe(): boolean {
+  get isAvailable(): boolean {
     return this.live !== null && !this.live.closed;
   }
 
   /** Requests positions for the next few seconds. */
-  ask(): void {
-    if (this.isOn && this.canBe) {
+  request(): void {
+    if (this.isOn && this.isAvailable) {
       this.live!.postMessage("ghosts", "*");
     }
   }
@@ -43,7 +44,7 @@ export class Ghosts {
   /** The objects of a scene. */
   *of(scene: number | null): Generator<Ghost> {
     const { frame } = this;
-    if (!this.isOn || frame === null || frame.scene !== scene || performance.now() > this.cameMs + FRESH_MS) {
+    if (!this.isOn || frame === null || frame.scene !== scene || performance.now() > this.receivedMs + FRESH_MS) {
       return;
     }
     for (const [nth, id] of frame.ids.entries()) {
@@ -62,6 +63,6 @@ export class Ghosts {
     }
     this.frame = { scene, size, ids: new Uint32Array(data, 32, count), xs: new Uint16Array(data, 32 + count * 4, count), ys: new Uint16Array(data, 32 + count * 6, count) };
     this.tick = tick;
-    this.cameMs = performance.now();
+    this.receivedMs = performance.now();
   }
 }

@@ -1,11 +1,11 @@
-// The whole scene in a corner: walls, where this player is, what it sees, and the part that is shown.
+// The minimap in a corner: the walls of the whole scene, the player, the objects in view, and the shown part.
 
 import type { TileGround, Vec } from "../src/index.js";
 
-/** Longer side, in pixels of the page: on a desk, and on a phone. */
+/** Longer side in CSS pixels: on large screens, and on phones. */
 const SIDE_PX = 150;
 const SMALL_SIDE_PX = 104;
-/** The width of a page that is a phone's. */
+/** Pages up to this width use the size for phones, in CSS pixels. */
 const PHONE_PX = 640;
 
 /** An object on the minimap. */
@@ -13,7 +13,7 @@ export type MinimapDot = { at: Vec; color: string };
 
 export class Minimap {
   private readonly context: CanvasRenderingContext2D;
-  /** The walls as an image, one pixel per pixel of the map, and what it was drawn from. */
+  /** The walls as an image in the resolution of the minimap, and the inputs that it was drawn from. */
   private walls: { image: HTMLCanvasElement; of: TileGround; key: string } | null = null;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
@@ -49,7 +49,7 @@ export class Minimap {
     context.fill();
   }
 
-  /** The walls as an image; drawn again when they or the size change. A pixel is as opaque as its share of walls. */
+  /** The walls as an image; drawn again when they or the size change. The opacity of a pixel is its share of walls. */
   private wallImage(ground: TileGround, color: string, width: number, height: number): HTMLCanvasElement {
     const key = `${width} ${height} ${color}`;
     if (this.walls !== null && this.walls.of === ground && this.walls.key === key) {

@@ -50,17 +50,17 @@ export function valueText(value: Uint8Array, encoding: string | undefined): stri
   }
 }
 
-/** Names by number. Without names of the server, numbers stand for them. */
+/** Names by number. If the server sends no names, the numbers are shown. */
 export class Names {
   private kinds: string[] = [];
   private attributes = new Map<number, AttributeName>();
 
-  /** Loads the names; without an answer it stays as it is. */
+  /** Loads the names; without a response there are none. */
   async load(): Promise<void> {
-    const answer = await fetch("/names").catch(() => null);
-    const told = answer?.ok ? ((await answer.json().catch(() => null)) as { kinds?: string[]; attributes?: AttributeName[] } | null) : null;
-    this.kinds = told?.kinds ?? [];
-    this.attributes = new Map((told?.attributes ?? []).map((attribute) => [attribute.id, attribute]));
+    const response = await fetch("/names").catch(() => null);
+    const names = response?.ok ? ((await response.json().catch(() => null)) as { kinds?: string[]; attributes?: AttributeName[] } | null) : null;
+    this.kinds = names?.kinds ?? [];
+    this.attributes = new Map((names?.attributes ?? []).map((attribute) => [attribute.id, attribute]));
   }
 
   /** The name of a kind. */
@@ -68,7 +68,7 @@ export class Names {
     return this.kinds[kind] ?? `kind ${kind}`;
   }
 
-  /** The names and values of attributes, in the order of their names in the server. */
+  /** The names and values of attributes, in the order of the server's list of names. */
   list(values: ReadonlyMap<number, Uint8Array>): [string, string][] {
     const order = [...this.attributes.keys()];
     const place = (id: number) => (order.includes(id) ? order.indexOf(id) : order.length + id);

@@ -9,20 +9,20 @@ import { Names } from "./names.js";
 import { GOOD, SlowSession } from "./slow_session.js";
 import { Words, announcementText } from "./words.js";
 
-/** The connect token, and the number of a guest, with which the server issues another token for the same player. */
+/** The connect token. For a guest, also the player number, with which the server issues further tokens for the same player. */
 type Pass = { guest: bigint | null; token: Uint8Array };
 
 /** Shown metres of the scene along the shorter side. */
 const SHOWN_M = 64;
 /** Distance up to which an object counts as below the mouse, in pixels. */
 const POINTED_PX = 16;
-/** Interval of the minimap, in milliseconds: the crowd on it moves by less than a pixel meanwhile. */
+/** Redraw interval of the minimap, in milliseconds: objects on it move by less than a pixel in this time. */
 const MINIMAP_MS = 100;
 /** Pause before another login, in milliseconds. */
 const PAUSE_MS = 1000;
 /** Interval of the checks for edited walls, in milliseconds. */
 const WALLS_MS = 2000;
-/** Kinds that are players, in the scenarios that come with the server. */
+/** The kind of players in the built-in scenarios. */
 const PLAYER_KIND = 0;
 const KEYS: Record<string, Vec> = {
   ArrowLeft: { x: -1, y: 0 }, KeyA: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, KeyD: { x: 1, y: 0 },
@@ -45,22 +45,22 @@ function say(text: string, state: "" | "on" | "off" = ""): void {
 }
 
 /** The pass in the page's address, or a new one for a guest. */
-async function askForPass(guest: bigint | null): Promise<Pass | string> {
+async function requestPass(guest: bigint | null): Promise<Pass | string> {
   const given = new URLSearchParams(location.search);
   const token = given.get("token");
   if (token !== null && guest === null) {
     return { guest: null, token: bytesOf(token) };
   }
-  const answer = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
-  if (!answer.ok) {
+  const response = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
+  if (!response.ok) {
     return "a token is needed: open this page with ?token=…";
   }
-  const told = (await answer.json()) as { player: string; token: string };
-  return { guest: BigInt(told.player), token: bytesOf(told.token) };
+  const issued = (await response.json()) as { player: string; token: string };
+  return { guest: BigInt(issued.player), token: bytesOf(issued.token) };
 }
 
-/** Square metres of the scene on which an object was seen. */
-class Trodden {
+/** The square metres of the scene in which an object was seen. */
+class VisitedCells {
   private cells = new Uint8Array();
   width = 0;
 
@@ -70,7 +70,7 @@ class Trodden {
     this.cells = new Uint8Array(Math.min(this.width * (Math.ceil(size.y) + 1), 1 << 24));
   }
 
-  tread({ x, y }: Vec): void {
+  mark({ x, y }: Vec): void {
     this.cells[Math.floor(y) * this.width + Math.floor(x)] = 1;
   }
 
@@ -79,13 +79,13 @@ class Trodden {
   }
 }
 
-const trodden = new Trodden();
+const visited = new VisitedCells();
 const names = new Names();
 const minimap = new Minimap(byId("minimap"));
 const words = new Words(byId<HTMLFormElement>("chat"), byId("words"), (scope, text) => session?.say(clientMessage.say(scope, text)));
 /** The number of this player, after its login. */
 let player: bigint | null = null;
-/** The place of the mouse on the canvas, if it is there. */
+/** The position of the mouse, if it is on the canvas. */
 let mouse: Vec | null = null;
 const held = new Set<string>();
 let pointer: Vec | null = null;
@@ -103,12 +103,12 @@ function readColors(): void {
   colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "ghost", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
 }
 
-/** Loads the walls of the scene, if the server provides them, and repeats the check for edits. */
-async function askForWalls(scene: number, round: number, known: string | null = null): Promise<void> {
+/** Loads the walls of the scene, if the server provides them, and then checks for edits at intervals. */
+async function requestWalls(scene: number, round: number, known: string | null = null): Promise<void> {
   const headers: HeadersInit = known === null ? {} : { "If-None-Match": known };
-  const answer = await fetch(`/map?scene=${scene}`, { headers }).catch(() => null);
-  const body = await answer?.arrayBuffer().catch(() => null);
-  const bytes = answer?.ok && body ? new Uint8Array(body) : null;
+  const response = await fetch(`/map?scene=${scene}`, { headers }).catch(() => null);
+  const body = await response?.arrayBuffer().catch(() => null);
+  const bytes = response?.ok && body ? new Uint8Array(body) : null;
   if (session === null || round !== wallsRound) {
     return;
   }
@@ -117,7 +117,7 @@ async function askForWalls(scene: number, round: number, known: string | null = 
     session.isFree = walls.isFree;
   }
   if (walls !== null) {
-    setTimeout(() => void askForWalls(scene, round, answer?.headers.get("ETag") ?? known), WALLS_MS);
+    setTimeout(() => void requestWalls(scene, round, response?.headers.get("ETag") ?? known), WALLS_MS);
   }
 }
 /** Incremented with each scene. */
@@ -125,7 +125,7 @@ let wallsRound = 0;
 
 /** Connects with a new token. */
 async function join(guest: bigint | null): Promise<void> {
-  const pass = await askForPass(guest).catch(() => "server unreachable");
+  const pass = await requestPass(guest).catch(() => "server unreachable");
   if (typeof pass === "string") {
     say(pass, "off");
     if (guest !== null) {
@@ -139,14 +139,14 @@ async function join(guest: bigint | null): Promise<void> {
       {
         message: (message) => {
           if (message.kind === "scene") {
-            trodden.reset(message.size);
+            visited.reset(message.size);
             session!.isFree = undefined;
             walls = null;
-            void askForWalls(message.scene, (wallsRound += 1));
+            void requestWalls(message.scene, (wallsRound += 1));
           } else if (message.kind === "welcome") {
             player = message.player;
             say(`connected over ${link === null ? "a WebSocket" : "WebTransport"}`, "on");
-            applyLine();
+            applyNetwork();
           } else if (message.kind === "announce") {
             words.add(speaker(message.from?.id ?? null), announcementText(message.bytes));
           } else if (message.kind === "queued") {
@@ -159,7 +159,7 @@ async function join(guest: bigint | null): Promise<void> {
   } else {
     session.reconnect();
   }
-  connect(pass, session, await askForCertificate().catch(() => null));
+  connect(pass, session, await requestCertificate().catch(() => null));
 }
 
 /** Connects over WebTransport, if the hash of its certificate is given, or over a WebSocket. A loss is resumed with the same token. */
@@ -173,7 +173,7 @@ function connect(pass: Pass, to: SlowSession, sha256: Uint8Array | null): void {
       return new Connection(`${serverOrigin().replace("http", "ws")}/play`, pass.token, to, over);
     }
     const ended = (code: number) => {
-      // In turns: perhaps datagrams do not pass, or nothing does.
+      // Alternate between both transports: either datagrams are blocked, or the server is unreachable.
       hasFailed = !datagrams.wasOpen;
       over(code);
     };
@@ -183,7 +183,7 @@ function connect(pass: Pass, to: SlowSession, sha256: Uint8Array | null): void {
   };
   const ended = (code: number, mayLogIn: boolean) => {
     if (attempts === 1 && hasFailed) {
-      // Datagrams do not pass, and the token was not used.
+      // Datagrams are blocked, and the token is unused.
       connect(pass, to, null);
     } else {
       over(code, mayLogIn, pass.guest);
@@ -200,12 +200,12 @@ function serverOrigin(): string {
 }
 
 /** The SHA-256 of the server's WebTransport certificate; null if the server or the browser does not support WebTransport. */
-async function askForCertificate(): Promise<Uint8Array | null> {
+async function requestCertificate(): Promise<Uint8Array | null> {
   if (!("WebTransport" in globalThis)) {
     return null;
   }
-  const answer = await fetch("/webtransport");
-  return answer.ok ? bytesOf(((await answer.json()) as { sha256: string }).sha256) : null;
+  const response = await fetch("/webtransport");
+  return response.ok ? bytesOf(((await response.json()) as { sha256: string }).sha256) : null;
 }
 
 function over(code: number, mayLogIn: boolean, guest: bigint | null): void {
@@ -225,24 +225,24 @@ function over(code: number, mayLogIn: boolean, guest: bigint | null): void {
 }
 
 /** Applies the requested network conditions and view limit. */
-function applyLine(): void {
+function applyNetwork(): void {
   if (session === null) {
     return;
   }
   const number = (id: string, most: number) => Math.min(Math.max(byId<HTMLInputElement>(id).valueAsNumber || 0, 0), most);
   const badness = { lagS: number("lag", 2000) / 1000, jitterS: number("jitter", 2000) / 1000, lossShare: number("loss", 90) / 100 };
-  // Datagrams are lost below the endpoint, which sends them again; a stream only delays.
+  // Datagrams are lost below the endpoint, which sends their content again; on a stream, loss is a delay.
   session.badness = link === null ? badness : GOOD;
   if (link !== null) {
     link.badness = badness;
   }
   const cap = byId<HTMLInputElement>("cap").valueAsNumber;
-  if (Number.isInteger(cap) && cap >= 0 && cap !== toldCap) {
-    toldCap = cap;
+  if (Number.isInteger(cap) && cap >= 0 && cap !== sentCap) {
+    sentCap = cap;
     session.say(clientMessage.viewCap(Math.min(cap, 65535)));
   }
 }
-let toldCap: number | null = null;
+let sentCap: number | null = null;
 
 /** Applies the controls: keys, or the pressed pointer as a target. */
 function steer(): void {
@@ -267,12 +267,12 @@ function steer(): void {
 }
 let heading = 0;
 
-/** Who said something: an object, or the server. */
+/** The label of a speaker: an object, or the server. */
 function speaker(id: number | null): string {
   return id === null ? "announcement:" : id === session?.mirror.own?.id ? "you:" : `${objectName(id)}:`;
 }
 
-/** An object in words, as the inspect page names it: its kind and its number. */
+/** The label of an object, as on the inspect page: its kind and its id. */
 function objectName(id: number): string {
   const object = session?.mirror.objects.get(id);
   return `${object === undefined ? "" : `${names.kind(object.kind)}, `}object ${id}`;
@@ -293,8 +293,8 @@ function showRows(id: string, rows: [string, string][]): void {
   }));
 }
 
-/** Shows this player: its numbers, and its attributes and those of the scene. */
-function tellOwn(): void {
+/** Shows this player: its ids, its attributes, and those of the scene. */
+function showOwn(): void {
   const own = session?.mirror.own ?? null;
   byId("you").hidden = own === null;
   if (session === null || own === null) {
@@ -312,7 +312,7 @@ function tellOwn(): void {
 }
 
 /** Shows the object below the mouse. */
-function tellPointed(): void {
+function showPointed(): void {
   const tip = byId("tip");
   const found = mouse === null ? null : pointed(mouse);
   tip.hidden = found === null;
@@ -325,7 +325,7 @@ function tellPointed(): void {
   tip.style.top = `${Math.min(mouse.y + 14, canvas.clientHeight - tip.offsetHeight - 8)}px`;
 }
 
-/** The object nearest to a place of the canvas, if one is there. */
+/** The object nearest to a position on the canvas, if it is close enough. */
 function pointed(place: Vec): { id: number; object: MirrorObject } | null {
   const own = session?.ownPosition(nowS()) ?? null;
   if (session === null || own === null) {
@@ -358,7 +358,8 @@ function dot(at: Vec, radius: number, direction: number, color: string): void {
   context.stroke();
 }
 
-/** Draws the server positions as rings: next to the dots if the connection is slow, alone if the player does not receive the object. */
+/** Draws the server positions as rings. A ring is next to its dot if the connection is slow,
+ * and has no dot if the player does not receive the object. */
 function drawGhosts(scene: number | null, radius: number, on: (at: Vec) => Vec, width: number, height: number): void {
   context.strokeStyle = colors["ghost"]!;
   context.lineWidth = Math.max(radius / 4, 1.5);
@@ -380,7 +381,7 @@ function drawGround(size: Vec, center: Vec, scale: number, width: number, height
   context.fillStyle = colors["trod"]!;
   for (let y = Math.floor(top); y <= top + height / scale; y += 1) {
     for (let x = Math.floor(left); x <= left + width / scale; x += 1) {
-      if (trodden.has(x, y)) {
+      if (visited.has(x, y)) {
         context.fillRect((x - left) * scale, (y - top) * scale, scale + 0.5, scale + 0.5);
       }
     }
@@ -437,7 +438,7 @@ function draw(): void {
     if (at === null) {
       continue;
     }
-    trodden.tread(at);
+    visited.mark(at);
     if (mirror.own?.id !== id) {
       dot(onPage(at), radius, object.motion.heading, colors[object.kind === PLAYER_KIND ? "player" : "other"]!);
     }
@@ -464,21 +465,21 @@ function drawMinimap(): void {
   minimap.draw(mirror.size, walls, dots, own, half, colors);
 }
 
-function tellFigures(): void {
+function showFigures(): void {
   const trip = session?.lastRoundTripS ?? null;
   const own = session?.ownPosition(nowS()) ?? null;
   byId("sight").textContent = own === null ? "–" : `${session!.mirror.objects.size - 1}`;
   byId("trip").textContent = trip === null ? "–" : `${Math.round(trip * 1000)} ms`;
   byId("place").textContent = own === null ? "–" : `${own.x.toFixed(0)}, ${own.y.toFixed(0)} m`;
   byId("corrected").textContent = `${corrections}`;
-  tellOwn();
+  showOwn();
 }
 
 function frame(): void {
   steer();
   line?.update();
   draw();
-  tellPointed();
+  showPointed();
   requestAnimationFrame(frame);
 }
 
@@ -523,15 +524,15 @@ readColors();
 const showsGhosts = byId<HTMLInputElement>("ghosts");
 byId("line-form").addEventListener("input", () => {
   ghosts.isOn = showsGhosts.checked;
-  ghosts.ask();
-  applyLine();
+  ghosts.request();
+  applyNetwork();
 });
 byId("line-form").addEventListener("submit", (event) => event.preventDefault());
-showsGhosts.disabled = !ghosts.canBe;
-showsGhosts.checked = ghosts.isOn = ghosts.canBe;
-byId("of-ghosts").hidden = !ghosts.canBe;
-ghosts.ask();
-setInterval(tellFigures, 250);
+showsGhosts.disabled = !ghosts.isAvailable;
+showsGhosts.checked = ghosts.isOn = ghosts.isAvailable;
+byId("of-ghosts").hidden = !ghosts.isAvailable;
+ghosts.request();
+setInterval(showFigures, 250);
 setInterval(drawMinimap, MINIMAP_MS);
 addEventListener("online", () => line?.retry());
 // A hidden page draws nothing, but keeps its connection alive.

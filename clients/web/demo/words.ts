@@ -1,6 +1,6 @@
-// What players and the server say: announcements as lines, and a field to chat.
+// Chat and announcements: a log, and an input field.
 
-/** Lines that are kept, the newest. */
+/** Maximum number of lines in the log; the oldest are removed. */
 const LINES_MAX = 60;
 /** Longest shown line, in characters. */
 const LINE_CHARS_MAX = 300;
@@ -19,7 +19,7 @@ export function announcementText(bytes: Uint8Array): string {
   return shown.length > LINE_CHARS_MAX ? `${shown.slice(0, LINE_CHARS_MAX)}…` : shown;
 }
 
-/** The longest beginning of a text that a chat message holds. */
+/** The longest beginning of a text that fits into a chat message. */
 export function chatText(text: string): string {
   let shown = text.trim();
   while (encoder.encode(shown).length > CHAT_BYTES_MAX) {
@@ -28,7 +28,7 @@ export function chatText(text: string): string {
   return shown;
 }
 
-/** The log of what was said, and the form. */
+/** The log of chat and announcements, and the form. */
 export class Words {
   private readonly log: HTMLElement;
   private readonly field: HTMLInputElement;
@@ -45,7 +45,7 @@ export class Words {
         say(Number(this.scope.value) as ChatScope, text);
       }
       this.field.value = "";
-      // The keys walk again.
+      // So that keys control walking again.
       this.field.blur();
     });
     this.field.addEventListener("keydown", (event) => {
@@ -55,7 +55,7 @@ export class Words {
     });
   }
 
-  /** Begins to write. */
+  /** Focuses the input field. */
   focus(): void {
     this.field.focus();
   }

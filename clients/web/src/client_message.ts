@@ -10,7 +10,7 @@ export type InputMotion = { kind: "stand" } | { kind: "to"; to: Vec } | { kind: 
 /** The input of a player in one tick of its client. */
 export type ClientInput = { seq: number; clientTick: number; heading: number; buttons: number; motion: InputMotion };
 
-/** A position on the wire: the nearest 64th of a metre, halves up. */
+/** Writes a position, rounded to the nearest 64th of a metre, halves up. */
 function position(writer: Writer, at: Vec): Writer {
   const units = (metres: number) => Math.min(Math.max(Math.floor(metres * 64 + 0.5) || 0, 0), 0xffffffff);
   return writer.varint(units(at.x)).varint(units(at.y));
@@ -19,7 +19,7 @@ function position(writer: Writer, at: Vec): Writer {
 /** Offset of the connection timeout in a token, in seconds. */
 const TIMEOUT_AT = 1085;
 
-/** After so many seconds of silence a connection with this token is lost; `Infinity`: never. */
+/** The number of seconds without a packet after which a connection with this token is lost; `Infinity` for no timeout. */
 export function timeoutOf(token: Uint8Array): number {
   const timeoutS = new DataView(token.buffer, token.byteOffset).getInt32(TIMEOUT_AT, true);
   return timeoutS < 0 ? Infinity : timeoutS;
@@ -68,7 +68,7 @@ export const clientMessage = {
 /** Length of a connect token, in bytes. */
 const TOKEN_BYTES = 2048;
 
-/** The first frame of a connection: the version, the sealed part of a connect token, and the data that authenticates with it. */
+/** The first frame of a connection: the version, the sealed part of a connect token, and the data that is authenticated with it. */
 export function connectRequest(token: Uint8Array): Uint8Array {
   if (token.length !== TOKEN_BYTES) {
     throw new RangeError(`a token of ${token.length} bytes, expected ${TOKEN_BYTES}`);

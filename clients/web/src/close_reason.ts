@@ -1,4 +1,4 @@
-// Why a connection has ended, in words.
+// Texts for the ends of connections.
 
 import { PROTOCOL_VERSION } from "./server_message.js";
 
@@ -25,13 +25,13 @@ const REASONS = [
 export const LOST = 1006;
 export const INVALID = 1008;
 const FULL = 1013;
-/** A close code is this and the number of a reason. */
+/** The close code for a reason is the sum of this and its number. */
 const REASON_CODES = 4000;
-/** The code with which a client closes a connection that it gives up as lost. With any other code it leaves. */
+/** The code with which a client closes a connection that it gives up as lost. Any other code ends the session. */
 export const GIVEN_UP = REASON_CODES + REASONS.indexOf("the connection is lost: the server received nothing for too long");
 /** The number of the reason in *Closed* after a refused login. */
 export const REFUSED = REASONS.indexOf("the login is refused: the authentication failed");
-/** A close code is this and the version of a server that speaks another version of the protocol. */
+/** The close code of a server that speaks another version of the protocol is the sum of this and that version. */
 export const VERSION_CODES = 4100;
 const LAST_CODE = 4999;
 

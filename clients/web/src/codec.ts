@@ -1,4 +1,4 @@
-// Numbers on the wire, and a reader whose errors have an offset.
+// Encoding and decoding of numbers. Errors of the reader contain a byte offset.
 
 /** Why bytes cannot be decoded. */
 export class WireError extends Error {
@@ -18,7 +18,7 @@ export class Reader {
     return this.at >= this.bytes.length;
   }
 
-  /** Skips so many bytes, and returns where they began. */
+  /** Skips `count` bytes, and returns their offset. */
   private skip(count: number): number {
     const from = this.at;
     if (from + count > this.bytes.length) {

@@ -6,7 +6,7 @@ import type { Session } from "./session.js";
 
 const nowS = () => performance.now() / 1000;
 
-/** After a longer pause between two updates the page was suspended: messages may have arrived that it has not received yet. */
+/** A longer pause between two updates, in seconds, means that the page was suspended and may have missed messages. */
 const SUSPENDED_S = 2;
 
 /** Why a connection ended, by the code that its callback receives, and whether it was ever open. */
@@ -45,7 +45,7 @@ export class Connection implements Line {
   fault: unknown = null;
   private readonly socket: WebSocket;
   private readonly timeoutS: number;
-  private heardS = nowS();
+  private receivedS = nowS();
   private updatedS = nowS();
   private isOver = false;
 
@@ -77,11 +77,11 @@ export class Connection implements Line {
     }
     const now = nowS();
     if (now - this.updatedS > SUSPENDED_S) {
-      this.heardS = now;
+      this.receivedS = now;
     }
     this.updatedS = now;
     // A browser takes minutes to notice that a network is gone. The server replies to the pings of a session.
-    if (this.session.isWelcome && now - this.heardS > this.timeoutS) {
+    if (this.session.isWelcome && now - this.receivedS > this.timeoutS) {
       this.abandon();
       return;
     }
@@ -110,9 +110,9 @@ export class Connection implements Line {
     if (this.isOver) {
       return;
     }
-    this.heardS = nowS();
+    this.receivedS = nowS();
     try {
-      this.session.take(new Uint8Array(data as ArrayBuffer), this.heardS);
+      this.session.take(new Uint8Array(data as ArrayBuffer), this.receivedS);
     } catch (fault) {
       this.fault = fault;
       this.socket.close();

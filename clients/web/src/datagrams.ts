@@ -8,7 +8,7 @@ import type { Session } from "./session.js";
 
 const nowS = () => performance.now() / 1000;
 
-/** Timeout of the connection attempt, in seconds. If datagrams pass, it takes a few round trips. */
+/** Timeout of the connection attempt, in seconds. If datagrams are not blocked, it takes a few round trips. */
 const OPEN_S_MAX = 3;
 
 /** A layer between an endpoint and the network: a page can simulate a worse one. */
@@ -17,7 +17,7 @@ export interface DatagramLink {
   send(packet: Uint8Array, nowS: number): void;
   /** Receives a packet. */
   receive(packet: Uint8Array, nowS: number): void;
-  /** Passes on what is due by now, to the network and to the endpoint. */
+  /** Delivers the packets that are due to the network and to the endpoint. */
   update(nowS: number, send: (packet: Uint8Array) => void, take: (packet: Uint8Array) => void): void;
 }
 
@@ -30,7 +30,7 @@ export class DatagramConnection implements Line {
   private readonly transport: WebTransport;
   private readonly endpoint = new Endpoint();
   private readonly timeoutS: number;
-  private heardS = nowS();
+  private receivedS = nowS();
   private writer: WritableStreamDefaultWriter<Uint8Array> | null = null;
 
   constructor(
@@ -66,7 +66,7 @@ export class DatagramConnection implements Line {
     if (!this.isOpen || writer === null) {
       return;
     }
-    if (nowS() - this.heardS > this.timeoutS) {
+    if (nowS() - this.receivedS > this.timeoutS) {
       this.abandon();
       return;
     }
@@ -75,7 +75,7 @@ export class DatagramConnection implements Line {
     } catch (fault) {
       this.fail(fault);
     }
-    // Packets that the browser cannot send yet are not written: they would be outdated by then.
+    // Do not write packets that the browser cannot send yet: they would be outdated when it sends them.
     const write = (packet: Uint8Array) => void writer.write(packet.slice()).catch(() => undefined);
     const { link } = this;
     if ((writer.desiredSize ?? 0) > 0) {
@@ -99,14 +99,14 @@ export class DatagramConnection implements Line {
     const late = setTimeout(() => this.transport.close(), OPEN_S_MAX * 1000);
     await this.transport.ready.finally(() => clearTimeout(late));
     const stream = await this.transport.createBidirectionalStream();
-    const shown = stream.writable.getWriter();
-    await shown.write(request.slice());
-    // Only the sending matters: a server that refuses the client may not read it.
-    void shown.close().catch(() => undefined);
+    const requestWriter = stream.writable.getWriter();
+    await requestWriter.write(request.slice());
+    // Do not wait until it is read: a server that refuses the client may not read it.
+    void requestWriter.close().catch(() => undefined);
     this.writer = this.transport.datagrams.writable.getWriter();
-    this.heardS = nowS();
+    this.receivedS = nowS();
     [this.isOpen, this.wasOpen] = [true, true];
-    void this.hear().catch(() => undefined);
+    void this.receiveDatagrams().catch(() => undefined);
     return this.code(stream.readable);
   }
 
@@ -120,7 +120,7 @@ export class DatagramConnection implements Line {
     return bytes.length < 2 ? LOST : bytes[0]! | (bytes[1]! << 8);
   }
 
-  private async hear(): Promise<void> {
+  private async receiveDatagrams(): Promise<void> {
     const { link } = this;
     const reader = this.transport.datagrams.readable.getReader() as ReadableStreamDefaultReader<Uint8Array>;
     for (let read = await reader.read(); !read.done && this.fault === null; read = await reader.read()) {
@@ -133,7 +133,7 @@ export class DatagramConnection implements Line {
   }
 
   private take(packet: Uint8Array): void {
-    const now = (this.heardS = nowS());
+    const now = (this.receivedS = nowS());
     try {
       this.endpoint.receive(packet, now, (message) => this.session.take(message, now));
     } catch (fault) {

@@ -11,13 +11,13 @@ const LONG_BITMAP = 1 << 5;
 const KNOWN = PIECES | HAS_BITMAP | HAS_INPUT | WANTS_ACK | LONG_BITMAP;
 
 const STREAMS = 4;
-/** How far ahead the server, and this end, may send on a stream, in bytes. */
+/** How far the server, and this end, may send beyond the received bytes of a stream, in bytes. */
 const IN_WINDOW_BYTES = 1 << 16;
 const OUT_WINDOW_BYTES = 1 << 13;
 const MESSAGE_BYTES_MAX = 1 << 20;
 /** Maximum number of unacknowledged bytes; with more the connection has to be closed. */
 const WAITING_BYTES_MAX = 1 << 16;
-/** The longest packet sent, in bytes: every path carries it. */
+/** Maximum size of a sent packet, in bytes; every network path can carry it. */
 const PACKET_BYTES_MAX = 1000;
 const PIECES_MAX = 3;
 const PIECE_HEAD_BYTES = 5;
@@ -26,7 +26,7 @@ const HEAD_BYTES_MAX = 14;
 const CHUNK_BYTES_MAX = 500;
 /** Number of consecutive packets that carry the same bytes. Afterwards they are sent again after a timeout. */
 const COPIES = 2;
-/** That timeout before a round trip is measured, and its minimum; in seconds. */
+/** The resend timeout before the first round trip is measured, and its minimum, in seconds. */
 const RESEND_FIRST_S = 0.2;
 const RESEND_LEAST_S = 0.06;
 /** Time without a packet sent, and number of packets received, after which a packet is sent in any case. */
@@ -45,7 +45,7 @@ type Packet = { flags: number; number: number; newest: number; before: number; p
 function readPacket(packet: Uint8Array): Packet {
   const reader = new Reader(packet);
   const flags = reader.byte();
-  reader.byte(); // The epoch, and below the tick: the packets inside have their own.
+  reader.byte(); // The epoch. The 16 bits after the number are the tick. The messages inside have their own.
   const number = reader.u16();
   reader.u16();
   const newest = reader.u16();
@@ -79,7 +79,8 @@ function readPacket(packet: Uint8Array): Packet {
   return { flags, number, newest, before, pieces, messages };
 }
 
-/** The received packets: the newest, and of the 32 before it (bit 0: the one just before). Before the first all count as received. */
+/** The received packets: the newest number, and a bitmap of the 32 before it (bit 0: the one just before).
+ * Packets before the first count as received. */
 class Received {
   before = 0xffffffff;
 
@@ -190,7 +191,7 @@ export class Endpoint {
   private owesAck = false;
   private unanswered = 0;
 
-  /** With initial numbers of the first packet and of the first byte of each stream. Values other than 0 are for tests of the wrap. */
+  /** Sets the numbers of the first packet and of the first byte of each stream. Values other than 0 are for tests of the wrap-around. */
   constructor(start = { packet: 0, offset: 0 }) {
     this.received = new Received((start.packet - 1) & 0xffff);
     this.incoming = Array.from({ length: STREAMS }, () => new Incoming(start.offset));
@@ -239,7 +240,7 @@ export class Endpoint {
     packet.messages.forEach(deliver);
   }
 
-  /** Passes on the pending packets. Call it once per frame. */
+  /** Sends the pending packets. Call it once per frame. */
   flush(nowS: number, send: (packet: Uint8Array) => void): void {
     const due = this.due(nowS);
     let isDue = this.owesAck || nowS - this.sentS >= KEEP_ALIVE_S;
@@ -280,12 +281,12 @@ export class Endpoint {
       due.shift();
     }
     const { newest, before } = this.received;
-    const isTold = before !== 0xffffffff;
+    const hasBitmap = before !== 0xffffffff;
     const isKeepAlive = pieces.length === 0 && !this.owesAck;
     const wantsAck = pieces.length > 0 || isKeepAlive ? WANTS_ACK : 0;
-    const writer = new Writer().byte(pieces.length | wantsAck | (isTold ? HAS_BITMAP | LONG_BITMAP : 0));
+    const writer = new Writer().byte(pieces.length | wantsAck | (hasBitmap ? HAS_BITMAP | LONG_BITMAP : 0));
     writer.byte(0).u16(this.next).u16(0).u16(newest);
-    if (isTold) {
+    if (hasBitmap) {
       writer.u16(before & 0xffff).u16(before >>> 16);
     }
     for (const piece of pieces) {

@@ -63,7 +63,7 @@ export class Mirror {
   private sequence: number | null = null;
   private reassembler = new Reassembler();
 
-  /** Handles a packet; each message is shown before it takes effect. */
+  /** Handles a packet; `show` receives each message before it takes effect. */
   receive(packet: Uint8Array, show: (message: ServerMessage) => void = () => {}): void {
     const { header, messages } = this.reassembler.accept(packet);
     if (header.isReliable) {
@@ -93,13 +93,13 @@ export class Mirror {
     this.tick = Math.max(this.tick, widen(this.tick, header.tick));
   }
 
-  /** Another connection replaces the one before. The client keeps its state until the server discards it. */
+  /** Continues over another connection. The client keeps its state until the server discards it. */
   reconnect(): void {
     this.sequence = null;
     this.reassembler = new Reassembler();
   }
 
-  /** Extrapolated position of an object so many real seconds after the latest tick, in metres. */
+  /** Extrapolated position of an object `realS` real seconds after the latest tick, in metres. */
   positionAfter(id: number, realS: number): Vec | null {
     const object = this.objects.get(id);
     if (object === undefined) {
@@ -121,7 +121,7 @@ export class Mirror {
       // A server at full speed sends no TimeRate.
       this.timePercent = 100;
     } else if (isNotice(message)) {
-      this.heed(message, header);
+      this.handleNotice(message, header);
     } else {
       if (message.kind === "scene") {
         this.epoch = header.epoch;
@@ -132,7 +132,7 @@ export class Mirror {
     }
   }
 
-  private heed(notice: Notice, header: PacketHeader): void {
+  private handleNotice(notice: Notice, header: PacketHeader): void {
     if (notice.kind === "timeRate") {
       this.timePercent = Math.min(Math.max(notice.percent, 1), 100);
     } else if (notice.kind === "continued") {
@@ -161,7 +161,7 @@ export class Mirror {
         }
         break;
       case "snapshot":
-        this.meet(message, tick);
+        this.addObject(message, tick);
         break;
       case "delta":
         set(this.known(message).attributes, message.attributes);
@@ -185,7 +185,7 @@ export class Mirror {
       case "remote":
       case "remoteDelta":
       case "forget":
-        this.remember(message);
+        this.handleRemote(message);
         break;
       case "hello":
         break;
@@ -193,7 +193,7 @@ export class Mirror {
   }
 
   /** Adds an object that enters the view. */
-  private meet(message: Extract<ServerMessage, { kind: "snapshot" }>, tick: number): void {
+  private addObject(message: Extract<ServerMessage, { kind: "snapshot" }>, tick: number): void {
     const { id, generation, objectKind: kind, motion } = message;
     if (this.objects.has(id) || this.remotes.has(remoteKey(this.scene ?? 0, id, generation))) {
       throw new WireError(`object ${id} (generation ${generation}) is known already`);
@@ -218,8 +218,8 @@ export class Mirror {
     }
   }
 
-  /** Sets all attributes of an unseen object. */
-  private remember(message: Extract<ServerMessage, { kind: "remote" | "remoteDelta" | "forget" }>): void {
+  /** Handles a message about an object that need not be in view. */
+  private handleRemote(message: Extract<ServerMessage, { kind: "remote" | "remoteDelta" | "forget" }>): void {
     const { scene, id, generation } = message;
     const key = remoteKey(scene, id, generation);
     if (message.kind === "remote") {

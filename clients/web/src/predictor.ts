@@ -14,7 +14,7 @@ const SAME_PLACE_M = 1 / 64;
 
 const f32 = Math.fround;
 
-/** The ground of the controlled object: its size, the length of a step, and which ways are free; all are if `isFree` is missing. */
+/** The ground of the controlled object: its size, the length of a step, and whether a straight line is free; without `isFree`, each is. */
 export type Ground = { size: Vec; stepM: number; isFree?: ((from: Vec, to: Vec) => boolean) | undefined };
 
 /** The server's position differs from the predicted one: after which input, by how much, and the jump of the current position. */
@@ -22,7 +22,7 @@ export type Correction = { input: number; offM: number; jump: Vec };
 
 /** The unit vector of a direction, in 256ths of a turn: the nearest 32-bit numbers. */
 export function directionOf(direction: number): Vec {
-  // An eighth of a turn is enough; the rest is mirrored, exact to the last bit.
+  // An eighth of a turn is computed; the rest is mirrored, which is exact to the last bit.
   const inQuarter = direction % 64;
   const near = inQuarter <= 32 ? inQuarter : 64 - inQuarter;
   const angle = (near * Math.PI) / 128;
@@ -44,7 +44,7 @@ const clamp = (value: number, most: number) => Math.min(Math.max(value, 0), Math
 const isSame = (a: Vec, b: Vec) => a.x === b.x && a.y === b.y;
 const distance = (a: Vec, b: Vec) => Math.hypot(a.x - b.x, a.y - b.y);
 
-/** The end of a step in a direction: along obstacles where that is free; the start if every way is blocked. */
+/** The end of a step in a direction. A blocked step slides along x or y if that is free; otherwise the position stays. */
 export function towards(on: Ground, from: Vec, direction: number): Vec {
   const unit = directionOf(direction);
   const way = { x: f32(unit.x * on.stepM), y: f32(unit.y * on.stepM) };
@@ -90,7 +90,7 @@ export class Predictor {
     return numbered;
   }
 
-  /** Takes the server's position from the mirror. Call it after each packet. */
+  /** Follows the server's position in the mirror, and returns the correction, if any. Call it after each packet. */
   follow(on: Ground, mirror: Mirror): Correction | null {
     if (mirror.own === null || mirror.scene === null) {
       [this.own, this.confirmedTick, this.unhandled, this.hasActed] = [null, null, [], false];
@@ -110,17 +110,17 @@ export class Predictor {
       return null;
     }
     if (on.stepM !== this.stepM) {
-      // The server walks the inputs that it has not handled at the new speed.
+      // The server applies the inputs that it has not handled at the new speed.
       const before = this.place();
-      this.walkAnew(on);
+      this.replayInputs(on);
       const [now, jump] = [this.place(), this.speedJump ?? { x: 0, y: 0 }];
       this.speedJump = { x: jump.x + now.x - before.x, y: jump.y + now.y - before.y };
     }
-    const told = mirror.ownPosition;
-    if (told === null || (this.confirmedTick !== null && told.tick <= this.confirmedTick)) {
+    const sent = mirror.ownPosition;
+    if (sent === null || (this.confirmedTick !== null && sent.tick <= this.confirmedTick)) {
       return null;
     }
-    return this.confirm(on, told.tick, told.input, told.position);
+    return this.confirm(on, sent.tick, sent.input, sent.position);
   }
 
   /** By how much changes of speed have moved the current position since the last call; null if they have not. */
@@ -149,7 +149,7 @@ export class Predictor {
       this.confirmed = { x: f32(at.x), y: f32(at.y) };
     }
     this.confirmedTick = exact?.tick ?? null;
-    this.walkAnew(on);
+    this.replayInputs(on);
   }
 
   private confirm(on: Ground, tick: number, input: number, position: Vec): Correction | null {
@@ -164,12 +164,12 @@ export class Predictor {
     if (isSame(walked, position)) {
       return null;
     }
-    this.walkAnew(on);
+    this.replayInputs(on);
     const place = this.place();
     return { input, offM: distance(walked, position), jump: { x: place.x - before.x, y: place.y - before.y } };
   }
 
-  private walkAnew(on: Ground): void {
+  private replayInputs(on: Ground): void {
     this.stepM = on.stepM;
     let at = this.confirmed;
     for (const step of this.unhandled) {

@@ -1,4 +1,4 @@
-// A connection that is made again after a loss, and continues the session.
+// A connection that is opened again after a loss, and resumes the session.
 
 import { INVALID, LOST, REFUSED, VERSION_CODES, mayRetry } from "./close_reason.js";
 import type { Line } from "./connection.js";
@@ -6,26 +6,27 @@ import type { Session } from "./session.js";
 
 const nowS = () => performance.now() / 1000;
 
-/** Pauses between two attempts: the first, and the longest. They are shortened at random by up to a half, so that not all clients come at once. */
+/** Pauses between two attempts in seconds: the first, and the longest. They are shortened at random by up to a half,
+ * so that not all clients reconnect at once. */
 const PAUSE_S = 0.25;
 const PAUSE_S_MAX = 3;
-/** Time limit of an attempt, until the server has answered. */
+/** Time limit of an attempt, until the server has replied. */
 const ATTEMPT_S_MAX = 5;
-/** A connection that lasted this long was a good one: the pauses start again with the shortest. */
+/** After a connection that lasted this long, the pauses start again with the shortest. */
 const STABLE_S = 10;
 /** The server notices a loss within this time, and refuses the token until then. */
 const NOTICED_S_MAX = 15;
-/** The server has ended the session. */
+/** The close code with which the server has ended the session. */
 const NORMAL = 1000;
 
-/** Opens a connection with a token, and notifies its caller of the end with a close code. Each call uses the same token and session. */
+/** Opens a connection with a token, and calls `over` with a close code at its end. Each call must use the same token and session. */
 export type OpenLine = (over: (code: number) => void) => Line;
 
 /** Settings and events of a connection that resumes. */
 export type ResumeSettings = {
   /** How long the server keeps a session whose connection was lost, in seconds: `reconnect_grace_s` and `return_s` of the server. */
   keepS?: number;
-  /** The connection was lost, with this close code. It is made again; a `welcome` message follows when the session continues. */
+  /** The connection was lost, with this close code. It is opened again; a `welcome` message follows when the session continues. */
   lost?: (code: number) => void;
 };
 
@@ -42,7 +43,7 @@ export class ResumingConnection implements Line {
   private welcomedS: number | null = null;
   /** Whether the session has begun over the first connection: only then the token resumes it. */
   private hasBegun = false;
-  /** The loss from which it returns: its time and close code. */
+  /** The loss after which it reconnects: its time and close code. */
   private loss: { atS: number; code: number } | null = null;
   private nextS = 0;
   private failures = 0;
@@ -70,7 +71,7 @@ export class ResumingConnection implements Line {
     return this.line?.fault ?? this.lastFault;
   }
 
-  /** Whether the connection is lost and is being made again. */
+  /** Whether the connection is lost and is being opened again. */
   get isReturning(): boolean {
     return this.loss !== null;
   }
@@ -119,7 +120,7 @@ export class ResumingConnection implements Line {
     line?.close();
   }
 
-  /** Gives the connection up as lost, and does not make it again. The server keeps the session for a while. */
+  /** Gives the connection up as lost, and does not open it again. The server keeps the session for a while. */
   abandon(): void {
     if (!this.isOver) {
       this.drop();
@@ -141,7 +142,7 @@ export class ResumingConnection implements Line {
     }
   }
 
-  /** Closes an attempt that takes too long. */
+  /** Gives up the current connection or attempt. */
   private drop(): void {
     this.nth += 1;
     this.line?.abandon();
@@ -153,7 +154,7 @@ export class ResumingConnection implements Line {
     const { closed, refusal } = this.session;
     this.lastFault = this.line?.fault ?? null;
     this.line = null;
-    // The end may come before the update after the welcome.
+    // The connection may end between the welcome and the next update.
     if (this.welcomedS === null && this.session.isWelcome) {
       [this.welcomedS, this.hasBegun, this.loss] = [now, true, null];
     }
@@ -161,7 +162,7 @@ export class ResumingConnection implements Line {
     if (this.lastFault !== null || !this.hasBegun) {
       this.finish(code, this.lastFault === null && mayRetry(code, closed));
     } else if (loss !== null && closed === REFUSED && refusal?.cause === "byGame") {
-      // The server keeps the session no longer, and the token does not log in again.
+      // The server no longer has the session, and the token cannot log in again.
       this.finish(loss.code, true);
     } else if (closed !== null || code === NORMAL || code > VERSION_CODES) {
       this.finish(code, false);

@@ -19,7 +19,7 @@ const PART = 8;
 /** The header of a packet. */
 export type PacketHeader = { isReliable: boolean; epoch: number; sequence: number; tick: number; input: number };
 
-/** Position and velocity of an object at a tick, of which the last eight bits are known. */
+/** Position and velocity of an object at a tick; `at` is the low eight bits of the tick. */
 export type Motion = {
   at: number;
   /** In 64ths of a metre. */
@@ -57,7 +57,7 @@ export type ServerMessage =
 /** Why the server refused a login. */
 export type Refusal = { cause: "byGame" } | { cause: "unverified" } | { cause: "wrongPlayer"; token: bigint; login: bigint };
 
-/** A refusal in words, as at the server. */
+/** The text of a refusal, as on the server. */
 export function refusalText(refusal: Refusal): string {
   switch (refusal.cause) {
     case "byGame":
@@ -80,7 +80,7 @@ export type Notice =
   | { kind: "continued"; keeps: boolean }
   | { kind: "timeRate"; percent: number };
 
-/** Extrapolated position of an object with this motion after so many seconds. */
+/** Extrapolated position of an object with this motion after a number of seconds. */
 export function after(motion: Motion, seconds: number): Vec {
   return {
     x: motion.x / UNITS_A_METRE + (motion.velocityX / VELOCITY_UNITS) * seconds,

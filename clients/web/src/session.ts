@@ -1,4 +1,4 @@
-// A session at the player's end: packets and times in, messages out. No sockets, no clock.
+// The client side of a session: its inputs are packets and times, its outputs messages. No sockets, no clock.
 
 import { clientMessage } from "./client_message.js";
 import type { InputMotion } from "./client_message.js";
@@ -10,10 +10,10 @@ import type { Notice, Refusal, ServerMessage, Vec } from "./server_message.js";
 
 /** Settings of a client. Times are in seconds. */
 export type SessionSettings = {
-  /** The player that the token must be for; without it, whichever player the token is for. */
+  /** The player that the token must be for; any player by default. */
   player?: bigint;
   credential?: Uint8Array;
-  /** Time after which a third of a position correction is left to show. */
+  /** Time in which the shown part of a position correction decreases to a third. */
   smoothS?: number;
   /** Time between two pings for the server's clock. */
   pingEveryS?: number;
@@ -27,16 +27,16 @@ export type SessionEvents = {
 
 /** A longer offset, in metres, is a teleport and is shown at once. */
 const JUMP_M = 3;
-/** Inputs that are sent at once after a late frame. */
+/** Maximum number of inputs that are sent at once after a late frame. */
 const CATCH_UP_TICKS_MAX = 4;
 /** The longest message that the server accepts from a client, in bytes. */
 const CLIENT_MESSAGE_BYTES_MAX = 1_024;
 /** Maximum number of messages of the game that wait to be sent; above it the oldest are dropped. */
-const WORDS_MAX = 64;
+const QUEUE_MAX = 64;
 /** Number of stored ping replies. */
 const CLOCK_SAMPLES = 16;
 
-/** Offsets of shown positions from the known ones, which decay. */
+/** Decaying offsets of shown positions from the known ones. */
 class Smoothing {
   private readonly offsets = new Map<number, { way: Vec; sinceS: number }>();
   constructor(private readonly smoothS: number) {}
@@ -50,7 +50,7 @@ class Smoothing {
     return { x: offset.way.x * left, y: offset.way.y * left };
   }
 
-  /** Adds an offset: the known position has just moved away from the shown one. */
+  /** Sets the offset after the known position has moved away from the shown one. */
   follow(id: number, shown: Vec, known: Vec, nowS: number): void {
     const way = { x: shown.x - known.x, y: shown.y - known.y };
     if (this.smoothS > 0 && Math.hypot(way.x, way.y) < JUMP_M) {
@@ -69,33 +69,33 @@ class Smoothing {
   }
 }
 
-/** Estimate of the server's tick: the reply with the shortest round trip is assumed to have left in its middle. */
+/** Estimate of the server's tick. It assumes that the reply with the shortest round trip left the server in the middle of it. */
 class ServerClock {
   private number = 0;
-  private readonly asked = new Map<number, number>();
+  private readonly requests = new Map<number, number>();
   private readonly samples: { roundTripS: number; tickAtZero: number }[] = [];
 
-  ask(nowS: number): number {
+  request(nowS: number): number {
     this.number = (this.number + 1) % 2 ** 32;
-    this.asked.set(this.number, nowS);
-    this.asked.delete(this.number - CLOCK_SAMPLES);
+    this.requests.set(this.number, nowS);
+    this.requests.delete(this.number - CLOCK_SAMPLES);
     return this.number;
   }
 
-  /** Sets the length of a tick. Drops all earlier requests and replies. */
+  /** Drops all earlier requests and replies; necessary when the length of a tick changes. */
   restart(): void {
-    this.asked.clear();
+    this.requests.clear();
     this.samples.length = 0;
   }
 
-  answer(number: number, tick: number, tickS: number, nowS: number): void {
-    const askedS = this.asked.get(number);
-    if (askedS === undefined || !(nowS >= askedS)) {
+  record(number: number, tick: number, tickS: number, nowS: number): void {
+    const sentS = this.requests.get(number);
+    if (sentS === undefined || !(nowS >= sentS)) {
       return;
     }
-    this.asked.delete(number);
-    const roundTripS = nowS - askedS;
-    this.samples.push({ roundTripS, tickAtZero: tick - (askedS + roundTripS / 2) / tickS });
+    this.requests.delete(number);
+    const roundTripS = nowS - sentS;
+    this.samples.push({ roundTripS, tickAtZero: tick - (sentS + roundTripS / 2) / tickS });
     if (this.samples.length > CLOCK_SAMPLES) {
       this.samples.shift();
     }
@@ -117,25 +117,26 @@ export class Session {
   readonly predictor = new Predictor();
   /** Why the server has ended the session, if it did. */
   closed: number | null = null;
-  /** Why the server has refused the login, if it did; `refusalText` says it in words. */
+  /** Why the server has refused the login, if it did; `refusalText` returns its text. */
   refusal: Refusal | null = null;
   /** Whether the server has begun or resumed the session over the current connection. */
   isWelcome = false;
-  /** Which ways are free on the map of the scene, if it is loaded: the object then stops at walls like on the server. */
+  /** Returns whether a straight line is free on the map of the scene; undefined if no map is loaded.
+   * With a map, the object stops at walls like on the server. */
   isFree: Ground["isFree"];
   private readonly shown: Smoothing;
   private readonly clock = new ServerClock();
   private motion: InputMotion = { kind: "stand" };
   private heading = 0;
   private buttons = 0;
-  private heardS = 0;
+  private receivedS = 0;
   private nextInputS: number | null = null;
   private nextPingS = 0;
   private ownBefore: Vec | null = null;
   private resumable: { player: bigint; token: Uint8Array } | null = null;
   private isGreeted = false;
   private ready: number | null = null;
-  private words: Uint8Array[] = [];
+  private queue: Uint8Array[] = [];
 
   constructor(
     readonly settings: SessionSettings = {},
@@ -158,11 +159,11 @@ export class Session {
             moved.set(message.id, at);
           }
         }
-        this.heed(message, nowS);
+        this.handle(message, nowS);
       });
     } finally {
       if (mirror.tick > tickBefore) {
-        this.heardS = nowS;
+        this.receivedS = nowS;
       }
       for (const [id, was] of moved) {
         const known = mirror.positionAfter(id, this.sinceS(nowS));
@@ -193,13 +194,13 @@ export class Session {
       say(clientMessage.ready(this.ready));
       this.ready = null;
     }
-    this.words.splice(0).forEach(say);
+    this.queue.splice(0).forEach(say);
     if (this.nextInputS === null) {
       return;
     }
     if (nowS >= this.nextPingS) {
       this.nextPingS = nowS + (settings.pingEveryS ?? 1);
-      say(clientMessage.ping(this.clock.ask(nowS)));
+      say(clientMessage.ping(this.clock.request(nowS)));
     }
     if (nowS > this.nextInputS + CATCH_UP_TICKS_MAX * this.realTickS) {
       this.nextInputS = nowS;
@@ -210,7 +211,7 @@ export class Session {
       const before = this.predictor.position;
       const { motion, heading, buttons } = this;
       const input = this.predictor.act(this.ground(), { clientTick, heading, buttons, motion });
-      // While too many inputs are unacknowledged there is none, and the object stands still.
+      // With too many unacknowledged inputs there is no new one, and the object stands still.
       this.ownBefore = before;
       if (input !== null) {
         say(clientMessage.input(input));
@@ -228,11 +229,11 @@ export class Session {
     if (message.length > CLIENT_MESSAGE_BYTES_MAX) {
       throw new WireError(`a message of ${message.length} bytes, at most ${CLIENT_MESSAGE_BYTES_MAX} are allowed`);
     }
-    this.words.push(message);
-    this.words.splice(0, this.words.length - WORDS_MAX);
+    this.queue.push(message);
+    this.queue.splice(0, this.queue.length - QUEUE_MAX);
   }
 
-  /** Another connection replaces the one before; the session is to be resumed over it. */
+  /** Prepares for another connection, over which the session is resumed. */
   reconnect(): void {
     this.mirror.reconnect();
     this.isGreeted = this.isWelcome = false;
@@ -283,7 +284,7 @@ export class Session {
   }
 
   private sinceS(nowS: number): number {
-    return Math.max(nowS - this.heardS, 0);
+    return Math.max(nowS - this.receivedS, 0);
   }
 
   private shownAt(id: number, nowS: number): Vec | null {
@@ -292,7 +293,7 @@ export class Session {
     return known === null ? null : { x: known.x + offset.x, y: known.y + offset.y };
   }
 
-  private heed(message: ServerMessage, nowS: number): void {
+  private handle(message: ServerMessage, nowS: number): void {
     this.events.message?.(message);
     switch (message.kind) {
       case "scene":
@@ -302,14 +303,14 @@ export class Session {
         this.shown.forget(message.id);
         break;
       case "pong":
-        this.clock.answer(message.number, message.tick, this.realTickS, nowS);
+        this.clock.record(message.number, message.tick, this.realTickS, nowS);
         break;
       default:
-        this.heedNotice(message);
+        this.handleNotice(message);
     }
   }
 
-  private heedNotice(message: ServerMessage | Notice): void {
+  private handleNotice(message: ServerMessage | Notice): void {
     switch (message.kind) {
       case "welcome":
         this.isWelcome = true;

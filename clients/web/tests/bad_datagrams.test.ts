@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { BadDatagrams } from "../demo/bad_datagrams.js";
-import { UNDER_WAY_MAX } from "../demo/slow_session.js";
+import { IN_FLIGHT_MAX } from "../demo/slow_session.js";
 
 /** The same numbers in each run (Park and Miller). */
 function seeded(seed: number): () => number {
   return () => (seed = (seed * 48_271) % 0x7fffffff) / 0x7fffffff;
 }
 
-test("datagrams are lost, late and mixed up, both ways", () => {
+test("datagrams are lost, delayed and reordered in both directions", () => {
   const link = new BadDatagrams(seeded(7));
   link.badness = { lagS: 0.05, jitterS: 0.02, lossShare: 0.1 };
   const count = 10_000;
@@ -26,7 +26,7 @@ test("datagrams are lost, late and mixed up, both ways", () => {
     }
     const on = (list: number[]) => (bytes: Uint8Array) => {
       const sentMs = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
-      assert(ms - sentMs >= 50 && ms - sentMs <= 71, `${ms - sentMs} ms under way`);
+      assert(ms - sentMs >= 50 && ms - sentMs <= 71, `${ms - sentMs} ms in flight`);
       list.push(sentMs);
     };
     link.update(ms / 1000, on(arrived.sent), on(arrived.taken));
@@ -34,17 +34,17 @@ test("datagrams are lost, late and mixed up, both ways", () => {
   for (const list of [arrived.sent, arrived.taken]) {
     assert(Math.abs(1 - list.length / count - 0.1) < 0.02, `${list.length} of ${count} arrived`);
     assert.equal(new Set(list).size, list.length);
-    assert(list.some((sent, nth) => nth > 0 && sent < list[nth - 1]!), "some overtake");
+    assert(list.some((sent, nth) => nth > 0 && sent < list[nth - 1]!), "some packets overtake others");
   }
 });
 
-test("no more are under way than fit", () => {
+test("the number of datagrams in flight is bounded", () => {
   const link = new BadDatagrams(seeded(8));
   link.badness = { lagS: 1, jitterS: 0, lossShare: 0 };
-  for (let nth = 0; nth < 2 * UNDER_WAY_MAX; nth += 1) {
+  for (let nth = 0; nth < 2 * IN_FLIGHT_MAX; nth += 1) {
     link.send(new Uint8Array(1), 0);
   }
   let arrived = 0;
-  link.update(2, () => (arrived += 1), () => assert(false, "nothing came"));
-  assert.equal(arrived, UNDER_WAY_MAX);
+  link.update(2, () => (arrived += 1), () => assert(false, "nothing arrives in this direction"));
+  assert.equal(arrived, IN_FLIGHT_MAX);
 });

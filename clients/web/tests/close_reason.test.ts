@@ -29,11 +29,11 @@ test("each end has its own sentence", () => {
     "the stored player is unavailable: the store does not answer, or another server has the player",
   ]);
   assert.equal(endText(4103, null), "the server speaks protocol 3, this client 4: update the server");
-  // The reason of the session is more exact than that of the connection.
+  // The reason of the session takes precedence over that of the connection.
   assert.equal(endText(1006, 5), "the player was kicked");
 });
 
-test("a lost connection may be made again, a refused one not", () => {
+test("a lost connection may be opened again, a refused one not", () => {
   const retried: [number, number | null][] = [[1006, null], [1013, null], [4003, null]];
   assert(retried.every(([code, closed]) => mayRetry(code, closed)));
   const refused: [number, number | null][] = [[1008, null], [4105, null], [1000, 5], [1006, 4]];

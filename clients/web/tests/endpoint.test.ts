@@ -1,4 +1,4 @@
-// Packets are handled and acknowledged as in the library, and over a path with losses everything arrives once and in order.
+// Packets are handled and acknowledged as in the library, and over a network with losses every message arrives once and in order.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -31,7 +31,7 @@ function flush(endpoint: Endpoint, nowS: number): Uint8Array[] {
   return packets;
 }
 
-test("packets are taken and acknowledged as the library does it", () => {
+test("packets are handled and acknowledged as in the library", () => {
   const endpoint = new Endpoint(START);
   for (const step of vectors<Taken | Acknowledged>("datagrams")) {
     if ("packet" in step) {
@@ -44,18 +44,18 @@ test("packets are taken and acknowledged as the library does it", () => {
     const view = new DataView(answer.buffer);
     const before = (answer[0]! & 4) === 0 ? 0xffffffff : view.getUint32(8, true);
     const [newest, bits, expected] = step.acknowledged;
-    const told = 0xffffffff >>> (32 - bits);
-    assert.deepEqual([view.getUint16(6, true), (before & told) >>> 0], [newest, (expected & told) >>> 0], `at ${step.ms}`);
+    const acknowledged = 0xffffffff >>> (32 - bits);
+    assert.deepEqual([view.getUint16(6, true), (before & acknowledged) >>> 0], [newest, (expected & acknowledged) >>> 0], `at ${step.ms}`);
   }
 });
 
-test("a packet with other bytes is refused where it makes no sense, and means the same where it does", () => {
+test("changed packets have the same outcome as in the library", () => {
   for (const { ms, packet, ...expected } of vectors<Taken>("changed_datagrams")) {
     assert.deepEqual(take(new Endpoint(START), packet, ms), expected, packet);
   }
 });
 
-test("what is said first has the library's bytes", () => {
+test("the first packet has the same bytes as in the library", () => {
   for (const { said, packet } of vectors<{ said: string[]; packet: string }>("first_datagram")) {
     const endpoint = new Endpoint(START);
     said.forEach((message) => endpoint.push(bytesOf(message)));
@@ -63,7 +63,7 @@ test("what is said first has the library's bytes", () => {
   }
 });
 
-test("over a link that loses, doubles and delays packets everything arrives once and in order", () => {
+test("messages arrive once and in order over a network that loses, duplicates and delays packets", () => {
   let state = 1;
   const below = (most: number) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -73,9 +73,9 @@ test("over a link that loses, doubles and delays packets everything arrives once
     state = seed;
     const ends = [new Endpoint(START), new Endpoint(START)] as const;
     const said: string[][] = [[], []];
-    const heard: string[][] = [[], []];
+    const received: string[][] = [[], []];
     let late: [number, Uint8Array][] = [];
-    for (let step = 0; step < 3_000 && (step < 400 || heard.some((words, end) => words.length < said[1 - end]!.length)); step += 1) {
+    for (let step = 0; step < 3_000 && (step < 400 || received.some((words, end) => words.length < said[1 - end]!.length)); step += 1) {
       const nowS = step / 60;
       const coming = late;
       late = [];
@@ -98,15 +98,15 @@ test("over a link that loses, doubles and delays packets everything arrives once
         }
       });
       for (const [to, packet] of coming) {
-        ends[to as 0 | 1].receive(packet, nowS, (message) => heard[to]!.push(hexOf(message)));
+        ends[to as 0 | 1].receive(packet, nowS, (message) => received[to]!.push(hexOf(message)));
       }
     }
     assert(said[0]!.length > 90);
-    assert.deepEqual(heard, [said[1], said[0]], `seed ${seed}`);
+    assert.deepEqual(received, [said[1], said[0]], `seed ${seed}`);
   }
 });
 
-test("what is never acknowledged is bounded, in bytes and in what is sent at once", () => {
+test("unacknowledged bytes, and the bytes sent at once, are bounded", () => {
   const endpoint = new Endpoint();
   const word = new Uint8Array(100);
   let said = 0;
@@ -127,21 +127,21 @@ function packetOf(number: number, flags = 0, rest: number[] = []): string {
   return hexOf(Uint8Array.from([flags, 0, number & 0xff, number >> 8, 0, 0, 0xff, 0xff, ...rest]));
 }
 
-test("a packet is taken once, while it is one of the last 32, and that is told", () => {
+test("each of the last 32 packets is accepted once, and acknowledged", () => {
   const endpoint = new Endpoint();
   const fates = (numbers: number[]) => numbers.map((number) => take(endpoint, packetOf(number), 0).fate);
-  const told = () => {
+  const acknowledged = () => {
     const view = new DataView(flush(endpoint, 10)[0]!.buffer);
     return [view.getUint16(6, true), view.getUint32(8, true)];
   };
   assert.deepEqual(fates([0, 32, 0, 1]), ["taken", "taken", "refused", "taken"]);
-  assert.deepEqual(told(), [32, (2 ** 31 + 2 ** 30) >>> 0]);
+  assert.deepEqual(acknowledged(), [32, (2 ** 31 + 2 ** 30) >>> 0]);
   flush(endpoint, 10);
   assert.deepEqual(fates([34, 2, 2, 1]), ["taken", "taken", "refused", "refused"]);
   assert.deepEqual(fates([34 + 33, 34]), ["taken", "refused"]);
 });
 
-test("an answer is due when one is wanted, after eight packets that want none, and once a second", () => {
+test("acknowledgements are sent on request, after eight packets, and once per second", () => {
   const endpoint = new Endpoint();
   const answers = (nowS: number) => flush(endpoint, nowS).length;
   assert.deepEqual([answers(0), answers(0.5), answers(1), answers(1.9)], [1, 0, 1, 0]);
@@ -154,7 +154,7 @@ test("an answer is due when one is wanted, after eight packets that want none, a
   assert.deepEqual([answers(1.9), answers(1.9)], [1, 0]);
 });
 
-test("what no end says is refused, and a message that is too long is the end", () => {
+test("malformed packets are refused, and an invalid message length ends the connection", () => {
   const piece = (word: number, bytes: number[]) => packetOf(0, 1, [word & 0xff, word >> 8, 0, 0, 0, ...bytes]);
   for (const packet of ["", packetOf(0, 1 << 6), packetOf(0, 1 << 5, [0, 0, 0, 0]), piece(1 << 13, []), piece(2, [1])]) {
     assert.equal(take(new Endpoint(), packet, 0).fate, "refused", packet);
@@ -165,20 +165,20 @@ test("what no end says is refused, and a message that is too long is the end", (
   assert.equal(take(new Endpoint(), piece(4, [0x80, 0x80, 0x40, 1]), 0).fate, "taken");
 });
 
-test("a stream goes on for longer than its window, and what is lost is sent again", () => {
+test("a stream continues beyond its window, and lost bytes are sent again", () => {
   const [server, client] = [new Endpoint(), new Endpoint()];
-  let heard = 0;
-  for (let step = 0, said = 0; heard < 150; step += 1) {
-    assert(step < 2_000, `${heard} of ${said}`);
-    if (said < 150 && said - heard < 5) {
+  let received = 0;
+  for (let step = 0, said = 0; received < 150; step += 1) {
+    assert(step < 2_000, `${received} of ${said}`);
+    if (said < 150 && said - received < 5) {
       server.push(new Uint8Array(1_000).fill(said));
       said += 1;
     }
     flush(server, step / 20).forEach((packet, nth) => {
       if ((step + nth) % 3 > 0) {
         client.receive(packet, step / 20, (message) => {
-          assert(message.length === 1_000 && message.every((byte) => byte === heard % 256));
-          heard += 1;
+          assert(message.length === 1_000 && message.every((byte) => byte === received % 256));
+          received += 1;
         });
       }
     });

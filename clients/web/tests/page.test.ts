@@ -36,7 +36,7 @@ test("announcements are one line without control characters", () => {
   assert.equal(announcementText(Uint8Array.of(0xff)), "\ufffd");
 });
 
-test("chat is cut to what a message holds, between letters", () => {
+test("chat text is cut between characters, to the length of a message", () => {
   assert.equal(chatText("  hello "), "hello");
   const cut = chatText("é".repeat(400));
   assert.equal(new TextEncoder().encode(cut).length, CHAT_BYTES_MAX);
@@ -47,9 +47,9 @@ test("chat is cut to what a message holds, between letters", () => {
 test("the round trip shown is that of the last reply, not the shortest", () => {
   const session = new Session();
   assert.equal(session.lastRoundTripS, null);
-  const clock = (session as unknown as { clock: { ask(nowS: number): number; answer(number: number, tick: number, tickS: number, nowS: number): void } }).clock;
-  clock.answer(clock.ask(1), 10, 0.05, 1.02);
-  clock.answer(clock.ask(2), 30, 0.05, 2.3);
+  const clock = (session as unknown as { clock: { request(nowS: number): number; record(number: number, tick: number, tickS: number, nowS: number): void } }).clock;
+  clock.record(clock.request(1), 10, 0.05, 1.02);
+  clock.record(clock.request(2), 30, 0.05, 2.3);
   assert.equal(session.lastRoundTripS?.toFixed(3), "0.300");
   assert.equal(session.roundTripS?.toFixed(3), "0.020");
 });

@@ -24,7 +24,7 @@ test("directions are those of the library", () => {
   });
 });
 
-test("inputs lead where the library's lead, and corrections are followed", () => {
+test("inputs and corrections give the same positions as in the library", () => {
   const [mirror, predictor] = [new Mirror(), new Predictor()];
   let corrections = 0;
   for (const { packet, act, seq, at, off } of vectors<Step>("predicted")) {
@@ -47,7 +47,7 @@ test("inputs lead where the library's lead, and corrections are followed", () =>
   assert.equal(corrections, 1);
 });
 
-test("steps between walls lead where the library's lead", () => {
+test("steps between walls end at the same positions as in the library", () => {
   const [head, ...steps] = vectors<unknown>("walked") as [{ map: string; stepM: number; size: [number, number] }, ...number[][]];
   const [x, y] = head.size;
   const { isFree } = TileGround.read(bytesOf(head.map));
@@ -61,13 +61,13 @@ test("steps between walls lead where the library's lead", () => {
   assert(stopped > 50 && stopped < 350, `${stopped} are stopped, or slide along`);
 });
 
-test("a way that is not free is slid along, or not gone", () => {
+test("a blocked step slides along the wall, or does not move", () => {
   const [mirror, predictor] = [new Mirror(), new Predictor()];
   const arrival = vectors<Step>("predicted").findIndex(({ act }) => act !== undefined);
   for (const { packet } of vectors<Step>("predicted").slice(0, arrival)) {
     mirror.receive(bytesOf(packet!));
   }
-  // A wall across the way down.
+  // A wall below blocks the way.
   const wall = { ...groundOf(mirror), isFree: (_: unknown, to: { y: number }) => to.y <= 30.25 };
   predictor.follow(wall, mirror);
   const before = predictor.position!;
@@ -78,7 +78,7 @@ test("a way that is not free is slid along, or not gone", () => {
   assert(predictor.position!.x > before.x && predictor.position!.y === before.y);
 });
 
-test("a session logs in, says that it is ready, walks, and comes back", () => {
+test("a session logs in, reports that it is ready, sends inputs, and resumes", () => {
   const session = new Session();
   const said: Uint8Array[] = [];
   const act = (nowS: number) => {
@@ -104,7 +104,7 @@ test("a session logs in, says that it is ready, walks, and comes back", () => {
   assert.equal(session.mirror.received > 0, true);
 });
 
-test("a server that slows time down is given as many inputs as it does ticks", () => {
+test("a server that slows time down receives one input per tick", () => {
   const session = new Session();
   const arrival = vectors<Step>("predicted").findIndex(({ act }) => act !== undefined);
   vectors<Step>("predicted").slice(0, arrival).forEach(({ packet }) => session.take(bytesOf(packet!), 1));
@@ -128,7 +128,7 @@ test("a server that slows time down is given as many inputs as it does ticks", (
   const atQuarter = inputs();
   assert(Math.abs(atQuarter - 10) <= 1, `${atQuarter}`);
   const to = session.predictor.position!.x;
-  // Between two inputs it is shown on the way, not at its end.
+  // Between two inputs the shown position is interpolated.
   const shown = [0, 0.05, 0.1, 0.15].map((later) => session.ownPosition(nowS + later)!.x);
   assert(shown.every((x, nth) => nth === 0 || x >= shown[nth - 1]!) && shown[0]! < to, `${shown}`);
   // The next connection sends the rate again, unless it is 100 %.
@@ -137,12 +137,12 @@ test("a server that slows time down is given as many inputs as it does ticks", (
   assert.equal(mirror.timePercent, 100);
 });
 
-test("what is told to be elsewhere is shown there by and by, and far away at once", () => {
+test("a corrected position is approached smoothly, and a distant one shown at once", () => {
   const session = new Session({ smoothS: 0.1 });
   for (const { packet } of vectors<{ packet: string }>("packets").slice(0, 5)) {
     session.take(bytesOf(packet), 1);
   }
-  // It stands from now on, at this distance from where it was shown.
+  // Makes the object stand at this distance from its shown position.
   const stand = (aside: number, nowS: number) => {
     const { mirror } = session;
     const at = session.position(1, nowS)!;
@@ -160,7 +160,7 @@ test("what is told to be elsewhere is shown there by and by, and far away at onc
   assert.deepEqual(session.position(1, 4), far.known);
 });
 
-test("a change of speed replays the inputs that the server has not handled, and is no correction", () => {
+test("a change of speed replays unhandled inputs, and is not a correction", () => {
   let corrections = 0;
   const session = new Session({}, { corrected: () => (corrections += 1) });
   const packets = vectors<Step>("predicted").filter(({ act }) => act === undefined).slice(0, 5);

@@ -1,4 +1,4 @@
-// A lost connection is made again with the same token, by a fake socket and clock.
+// A lost connection is opened again with the same token, tested with a fake socket and clock.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ const RESUME_TOKEN = Uint8Array.from({ length: 16 }, (_, at) => at);
 
 let clockMs = 0;
 performance.now = () => clockMs;
-// The longest pauses.
+// Pauses are not shortened.
 Math.random = () => 0;
 
 /** A WebSocket whose server is the test. */
@@ -104,7 +104,7 @@ class Player {
   }
 }
 
-test("a lost connection is made again with the same token, and the session is resumed", () => {
+test("a lost connection is opened again with the same token, and the session is resumed", () => {
   const player = new Player();
   player.enter();
   assert.equal(player.socket.kinds[0], LOGIN);
@@ -152,7 +152,7 @@ test("a silent connection is given up, without waiting for its close", () => {
   const player = new Player();
   player.enter();
   player.run(9, () => player.socket.packet((writer) => writer));
-  // In a tunnel: the socket stays open.
+  // Nothing arrives, but the socket stays open.
   const [silent] = player.sockets;
   player.run(9.9);
   assert.equal(silent!.closedWith, null);
@@ -162,7 +162,7 @@ test("a silent connection is given up, without waiting for its close", () => {
   player.run(10);
   assert(player.sockets.length >= 3 && player.sockets.slice(0, -1).every(({ closedWith }) => closedWith === GIVEN_UP));
   assert.equal(player.line.isReturning, true);
-  // What comes over a connection that was given up has no effect.
+  // Events of a connection that was given up have no effect.
   silent!.onclose({ code: LOST });
   silent!.packet((writer) => writer.byte(16).byte(5));
   player.enter();
@@ -171,7 +171,7 @@ test("a silent connection is given up, without waiting for its close", () => {
   assert.deepEqual([player.losses, player.ends], [[LOST], []]);
 });
 
-test("a page that was suspended receives what has arrived before it gives up", () => {
+test("a suspended page handles the messages that arrived before it gives up", () => {
   const player = new Player();
   player.enter();
   clockMs += 60_000;
@@ -181,7 +181,7 @@ test("a page that was suspended receives what has arrived before it gives up", (
   assert.equal(player.socket.closedWith, GIVEN_UP);
 });
 
-test("a refused token is tried again only while the server may count the connection as open", () => {
+test("a refused token is retried only while the server may regard the connection as open", () => {
   for (const [untilS, isBack] of [[12, true], [30, false]] as const) {
     const player = new Player();
     player.enter();
@@ -208,7 +208,7 @@ test("a refused token is tried again only while the server may count the connect
   }
 });
 
-test("a full server is tried again while it keeps the session", () => {
+test("a full server is retried while it keeps the session", () => {
   const player = new Player();
   player.enter();
   player.socket.onclose({ code: LOST });
@@ -220,7 +220,7 @@ test("a full server is tried again while it keeps the session", () => {
   assert.deepEqual([player.line.isReturning, player.ends.length], [false, 0]);
 });
 
-test("a connection that the server has ended is not made again", () => {
+test("a connection that the server has ended is not opened again", () => {
   const kicked = (player: Player) => player.socket.packet((writer) => writer.byte(16).byte(5));
   for (const [before, code, expected] of [
     [kicked, 1000, [1000, false]],
@@ -238,7 +238,7 @@ test("a connection that the server has ended is not made again", () => {
   }
 });
 
-test("a first connection that fails is left to the game", () => {
+test("a failed first connection is reported and not retried", () => {
   for (const [code, mayLogIn] of [[LOST, true], [FULL, true], [INVALID, false]] as const) {
     const player = new Player();
     player.socket.onclose({ code });
@@ -261,7 +261,7 @@ test("a session that the server no longer has needs another login", () => {
   player.socket.packet((writer) => writer.byte(16).byte(9).byte(0));
   player.socket.onclose({ code: 1000 });
   assert.deepEqual(player.ends, [[LOST, true]]);
-  // The next login begins anew.
+  // The next login starts without these results.
   player.session.reconnect();
   assert.deepEqual([player.session.closed, player.session.refusal], [null, null]);
 });
@@ -276,7 +276,7 @@ test("an invalid packet ends the connection for good", () => {
   assert(player.line.fault !== null);
 });
 
-test("leaving ends it, also while it returns", () => {
+test("closing ends the connection, also during a reconnect", () => {
   const player = new Player();
   player.enter();
   player.line.close();
@@ -290,7 +290,7 @@ test("leaving ends it, also while it returns", () => {
   assert.deepEqual([player.ends, other.ends], [[[1000, false]], [[1000, false]]]);
 });
 
-test("the browser's news that it is online ends a pause", () => {
+test("a retry ends the pause", () => {
   const player = new Player();
   player.enter();
   player.socket.onclose({ code: LOST });

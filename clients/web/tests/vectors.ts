@@ -1,4 +1,4 @@
-// Vectors that the library's tests keep up to date, and their view of a mirror.
+// Test vectors, which the library's tests keep up to date, and the state of a mirror in their format.
 
 import { readFileSync } from "node:fs";
 

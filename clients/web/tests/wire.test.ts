@@ -1,4 +1,4 @@
-// Messages of servers are decoded, and messages of clients encoded, as in the library.
+// Compares decoding of server messages and encoding of client messages with vectors written by the Rust library.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,12 +14,12 @@ type Placed = { later: [number, number] };
 
 const isNear = (a: number, b: number) => Math.abs(a - b) <= 1e-4 * Math.max(Math.abs(b), 1);
 
-test("a mirror knows what the library's knows after each packet", () => {
+test("a mirror has the state of the library's mirror after each packet", () => {
   const mirror = new Mirror();
   for (const { packet, notices, state } of vectors<Step>("packets")) {
-    const heard: ServerMessage[] = [];
-    mirror.receive(bytesOf(packet), (message) => heard.push(message));
-    const names = heard.filter((message) => notices.some((notice) => notice.startsWith(message.kind)));
+    const received: ServerMessage[] = [];
+    mirror.receive(bytesOf(packet), (message) => received.push(message));
+    const names = received.filter((message) => notices.some((notice) => notice.startsWith(message.kind)));
     assert.deepEqual(names.map((notice) => nameOf(notice as never)), notices);
     const found = stateOf(mirror);
     // Computed in 32 bits by the library and in 64 bits here.
@@ -34,7 +34,7 @@ test("a mirror knows what the library's knows after each packet", () => {
   }
 });
 
-test("a packet with other bytes is an error where it is one, and means the same where it is none", () => {
+test("a changed packet is accepted or refused like in the library", () => {
   const packets = vectors<Step>("packets").map(({ packet }) => bytesOf(packet));
   for (const { after, packet, state } of vectors<{ after: number; packet: string; state: unknown[] | null }>("changed")) {
     const mirror = new Mirror();
@@ -51,27 +51,27 @@ test("a packet with other bytes is an error where it is one, and means the same 
   }
 });
 
-test("a part that does not follow the one before it is an error, unless the epoch is another", () => {
+test("a fragment out of order is an error, except in a new epoch", () => {
   const packets = vectors<Step>("packets").map(({ packet }) => bytesOf(packet));
   const parts = packets.filter((packet) => packet[0] === 0 && packet[8] === 8);
   const [first, , third] = parts as [Uint8Array, Uint8Array, Uint8Array];
   const before = packets.slice(0, packets.indexOf(first) + 1);
-  const begun = () => {
+  const afterFirstFragment = () => {
     const mirror = new Mirror();
     before.forEach((packet) => mirror.receive(packet));
     return mirror;
   };
-  // As if it were the second.
+  // The third fragment, with the sequence number of the second.
   const early = third.slice();
   early.set(parts[1]!.subarray(2, 4), 2);
-  assert.throws(() => begun().receive(early), WireError);
+  assert.throws(() => afterFirstFragment().receive(early), WireError);
   const header = new Writer().byte(0).byte(1).raw(early.subarray(2, 8)).finish();
-  assert.throws(() => begun().receive(header), WireError);
+  assert.throws(() => afterFirstFragment().receive(header), WireError);
   header[1] = 2;
-  begun().receive(header);
+  afterFirstFragment().receive(header);
 });
 
-/** Vectors have markers for values that JSON does not have. */
+/** Decodes the markers that vectors use for values that JSON cannot represent. */
 function revived(given: unknown): unknown {
   if (given !== null && typeof given === "object") {
     if ("big" in given) {
@@ -84,7 +84,7 @@ function revived(given: unknown): unknown {
   return given;
 }
 
-test("each message has the library's bytes", () => {
+test("each message has the same bytes as in the library", () => {
   const written = new Set<string>();
   for (const [name, given, bytes] of vectors<[keyof typeof clientMessage, unknown[], string]>("said")) {
     const write = clientMessage[name] as (...given: unknown[]) => Uint8Array;
@@ -101,7 +101,7 @@ test("the first frame is cut out of a token", () => {
   assert.throws(() => connectRequest(new Uint8Array(2047)), RangeError);
 });
 
-test("a varint has as many bytes as its bits need at most", () => {
+test("a varint longer than its type allows is refused", () => {
   const of = (bytes: number, last: number) => new Reader(Uint8Array.from([...Array<number>(bytes - 1).fill(0x80), last]));
   assert.deepEqual([of(5, 0).varint(), of(10, 1).varint64(), of(3, 1).varint(16)], [0, 1n << 63n, 1 << 14]);
   for (const read of [() => of(6, 0).varint(), () => of(5, 16).varint(), () => of(11, 0).varint64(), () => of(10, 2).varint64(), () => of(3, 4).varint(16)]) {
@@ -109,7 +109,7 @@ test("a varint has as many bytes as its bits need at most", () => {
   }
 });
 
-test("numbers of sixteen bits go round", () => {
+test("16-bit numbers wrap around", () => {
   assert(isNewer(0, 65_535) && isNewer(32_767, 0) && !isNewer(32_768, 0) && !isNewer(5, 5));
   assert.deepEqual([widen(65_530, 2), widen(65_540, 65_535), widen(3, 65_535), widen(70_000, 4_464)], [65_538, 65_535, 65_535, 70_000]);
 });

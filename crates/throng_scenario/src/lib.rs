@@ -5,21 +5,20 @@
 //! ```text
 //! file or built-in ──▶ [`load`] ──▶ [`Scenario`] ──▶ [`validate()`] ─▶ the runner
 //!                        │                              │
-//!                        └──── [`ScenarioError`]: file, line, column, what was found, what would be right
+//! └──── [`ScenarioError`]: file, line, column, what was found, what was expected
 //!
-//! run:     cues ──▶ faults, each with its line ──┐
-//!          checks in every tick ─────────────────┴─▶ [`Report`]: figures, and a [`Verdict`] per expectation
+//! run: cues ──▶ errors, each with its line ──┐ checks in every tick ─────────────────┴─▶ [`Report`]: figures, and a [`Verdict`]
+//! per expectation
 //! ```
 //! A scenario is a script for crowds, in RON: scenes, crowds, queues, cues at given times, and expectations that are checked
 //! at the end. Everything but the name has a default, unknown fields are refused, and field names contain units. It may include
 //! other scenarios, and have parameters that get values at the start of a run.
 //!
-//! A passed run means that everything was checked. An expectation with nothing to judge (no client, no path, no match) is not
-//! exercised, which is no pass. A cue that could not do its action is a fault that fails the run, unless the scenario expects
-//! [`AllowScriptErrors`](Expectation::AllowScriptErrors). Wall time is checked only on request ([`TimingChecks`]), and never
-//! that of the first second. An interrupted run judges nothing and reports the interruption. Before a run,
+//! A passed run means that everything was checked. An expectation with nothing to judge (no client, no path, no match) is "not
+//! exercised", which does not count as passed. A cue that could not do its action is a script error, which fails the run unless the
+//! scenario expects [`AllowScriptErrors`](Expectation::AllowScriptErrors). Wall time is checked only on request ([`TimingChecks`]),
+//! and never in the first second. An interrupted run judges nothing and reports the interruption. Before a run,
 //! [`LoadedScenario::review`] lists all errors, and warns of text without effect.
-//!
 //!
 //! ```
 //! use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun};
@@ -44,9 +43,9 @@
 //! | `bench` | the loads for benchmarks of the tick and its replication, in [`crowd`] and `walking_server` |
 //! | `leak-track` | [`NoLeaks`](Expectation::NoLeaks): memory that is allocated and never freed |
 //!
-//! Invariants: no text, however broken, panics or allocates more than a small multiple of its size, or of [`SCENARIO_BYTES_MAX`]
-//! if it includes files or has parameters; a scenario that passed [`validate()`] names only scenes, kinds, tags, modes and
-//! attributes that exist, and every number in it is finite and within a limit of [`limits`].
+//! Invariants: no input text causes a panic, or allocations of more than a small multiple of its size (of [`SCENARIO_BYTES_MAX`] if
+//! it includes files or has parameters); a scenario that passed [`validate()`] names only scenes, kinds, tags, modes and attributes
+//! that exist, and every number in it is finite and within a limit of [`limits`].
 //!
 //! Cost: O(text) to read; O(cues × log names + scenes²) to validate.
 #![warn(missing_docs)]

@@ -63,7 +63,7 @@ impl TestServerBuilder {
         self.with(|server| server.seed(seed))
     }
 
-    /// Ticks a second of simulated time; 20 by default.
+    /// Ticks per second of simulated time; 20 by default.
     #[must_use]
     pub fn tick_hz(self, tick_hz: f64) -> Self {
         self.with(|server| server.tick_hz(tick_hz))
@@ -159,8 +159,8 @@ impl TestServer {
     /// The frames sent to a client in the last [`step`](Self::step), after [`record_sent`](Self::record_sent).
     #[must_use]
     pub fn sent_to(&self, client: ClientId) -> Vec<Vec<u8>> {
-        let kept = self.sent.delivered();
-        kept.packets
+        let sent = self.sent.delivered();
+        sent.packets
             .iter()
             .filter(|&(to, _)| to == client)
             .map(|(_, frame)| frame.to_vec())
@@ -170,7 +170,7 @@ impl TestServer {
     /// A resource, such as a plugin's statistics.
     ///
     /// # Panics
-    /// When the server has none of this type: a mistake of the test.
+    /// If the server has no resource of this type, which is a bug in the test.
     #[must_use]
     pub fn stats<R: Resource>(&self) -> &R {
         self.world().resource::<R>()
@@ -181,7 +181,7 @@ impl TestServer {
         self.server.state_hash()
     }
 
-    /// The number of ticks done.
+    /// Number of ticks that have run.
     #[must_use]
     pub fn tick(&self) -> u64 {
         self.server.tick()
@@ -193,7 +193,7 @@ impl TestServer {
         self.scene
     }
 
-    /// Read access to the server's world between ticks.
+    /// Read access to the world between ticks.
     #[must_use]
     pub fn world(&self) -> &World {
         self.server.world()

@@ -1,7 +1,7 @@
 //! The load for benchmarks of replication, shared by `cargo bench` and `throng bench sync`.
 //!
-//! All objects walk as in the [workload of views](throng_aoi::workload), in cells of 50 m, and see at most 100 others. The first of them are
-//! clients. There is no map, path or input: only views and replication run.
+//! All objects walk as in the [workload of views](throng_aoi::workload), in cells of 50 m, and see at most 100 others. The first of
+//! them have clients. There is no map, path or input: only views and replication run.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ use throng::world::{
 };
 use throng_aoi::workload::{CAP, CELL_M, Walkers};
 
-/// Ticks a second.
+/// Ticks per second.
 pub const TICK_HZ: f64 = 20.0;
 /// The walking speed of all objects, in metres per second.
 pub const SPEED_M_S: f32 = 3.0;
 
-/// Where everybody is.
+/// The positions of all objects.
 #[derive(Resource)]
 pub struct WorkloadWalk(pub Walkers);
 
@@ -45,7 +45,7 @@ pub struct WalkingServer {
 }
 
 impl WalkingServer {
-    /// A number of objects in a square with this side in metres, the first of which are clients.
+    /// Creates a number of objects in a square with this side in metres; the first ones have clients.
     ///
     /// # Errors
     /// When a scene cannot hold them.
@@ -127,7 +127,7 @@ impl WalkingServer {
         self.app.world().resource::<ReplicationTime>().total
     }
 
-    /// What was sent so far.
+    /// The statistics of replication and of packets so far.
     #[must_use]
     pub fn stats(&self) -> (SyncStats, OutboxStats) {
         let world = self.app.world();
@@ -137,7 +137,7 @@ impl WalkingServer {
         )
     }
 
-    /// The tick that was done last.
+    /// The number of the last tick.
     #[must_use]
     pub fn tick(&self) -> u64 {
         self.app.world().resource::<SimTick>().0
@@ -150,7 +150,7 @@ impl WalkingServer {
         own.filter_map(|(&client, &object)| Some((client, *self.app.world().get(object)?)))
     }
 
-    /// Where everybody is, by object id.
+    /// The ids and positions of all objects.
     pub fn positions(&self) -> impl Iterator<Item = (u32, Vec2)> {
         let world = self.app.world();
         self.objects.iter().filter_map(|&entity| {

@@ -179,8 +179,7 @@ const REPEATED_CONFLICTS: [&str; 14] = [
 ];
 
 /// Printed when the store failed and is not back at the end of the run.
-const UNSAVED: &str =
-    "--store: not all players could be saved; what is on disk is whole, and older";
+const UNSAVED: &str = "--store: not all players could be saved; the store is consistent, but some players have older values";
 
 const EXAMPLES: &str = "Examples:
   throng run

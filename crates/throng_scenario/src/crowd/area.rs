@@ -1,4 +1,4 @@
-//! Where individuals appear and go: areas, and free spots in them.
+//! Areas in which individuals spawn and choose goals, and the search for free tiles in them.
 
 use glam::{IVec2, Vec2};
 use rand::{Rng, RngExt};
@@ -7,37 +7,37 @@ use throng::map::{RegionId, TileMap};
 use throng::sim::StateHasher;
 use throng::world::StateHashed;
 
-/// Random spots tried before the nearest free one is taken.
+/// Number of random tiles tried before the search for the nearest free tile.
 const RANDOM_TRIES: u32 = 32;
 
-/// How far the nearest free spot may be, in tiles.
+/// Maximum distance of the nearest free tile, in tiles.
 const NEAREST_TILES_MAX: u32 = 4096;
 
 /// An area of a scene, in metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CrowdArea {
-    /// Everything between two corners.
+    /// An axis-aligned rectangle.
     Rect {
         /// The top left corner, in metres.
         min: Vec2,
         /// The bottom right corner, in metres.
         max: Vec2,
     },
-    /// Everything at `radius` from a centre, give or take half the width.
+    /// A ring: all points whose distance from the centre differs from `radius` by at most `width / 2`.
     Ring {
         /// The centre, in metres.
         center: Vec2,
         /// The radius of the middle of the ring, in metres.
         radius: f32,
-        /// From the inner edge to the outer, in metres.
+        /// Distance from the inner to the outer edge, in metres.
         width: f32,
     },
-    /// One spot, in metres.
+    /// A single point, in metres.
     Point(Vec2),
 }
 
 impl CrowdArea {
-    /// A random point of the area; it need not be free, nor in the scene.
+    /// A random point of the area. It may be blocked or outside the scene.
     pub fn point(&self, random: &mut impl Rng) -> Vec2 {
         let mut unit = || random.random_range(0.0..=1.0f32);
         match *self {
@@ -54,7 +54,7 @@ impl CrowdArea {
         }
     }
 
-    /// The middle of the area, in metres. The middle of a ring lies outside of it.
+    /// The centre of the area, in metres. The centre of a ring can be outside the ring itself.
     #[must_use]
     pub fn centre(&self) -> Vec2 {
         match *self {
@@ -64,7 +64,7 @@ impl CrowdArea {
         }
     }
 
-    /// Whether a point lies in the area, or within `slack_m` metres of it to each side.
+    /// Whether a point lies in the area, extended by `slack_m` metres on each side.
     #[must_use]
     pub fn contains(&self, point: Vec2, slack_m: f32) -> bool {
         match *self {
@@ -81,7 +81,7 @@ impl CrowdArea {
         }
     }
 
-    /// How far a point lies from the area, in metres; 0 in it.
+    /// Distance of a point from the area, in metres; 0 inside it.
     #[must_use]
     pub fn distance_m(&self, point: Vec2) -> f32 {
         match *self {
@@ -109,8 +109,8 @@ impl CrowdArea {
         }
     }
 
-    /// A random free tile of the area in this region of the map. If no free tile is found soon: the free tile of the region that
-    /// is nearest to a random point of the area. `None` when the region has no tile near.
+    /// Returns a random free tile of the area in this region of the map. If 32 random tries find none, returns the free tile of the
+    /// region that is nearest to a random point of the area; `None` if that is more than 4096 tiles away.
     pub fn free_tile(
         &self,
         map: &TileMap,
@@ -135,7 +135,7 @@ impl CrowdArea {
 }
 
 impl StateHashed for CrowdArea {
-    /// Hashes the whole area: two different areas may have the same middle.
+    /// Hashes all fields, since different areas may have the same centre.
     fn hash(&self, hasher: &mut StateHasher) {
         let (tag, floats) = match *self {
             Self::Rect { min, max } => (0, [min.x, min.y, max.x, max.y]),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn points_outside_an_area_are_not_in_it() {
+    fn points_outside_an_area_are_not_contained() {
         let (center, slack_m) = (Vec2::splat(50.0), 0.5);
         let ring = CrowdArea::Ring {
             center,

@@ -104,7 +104,7 @@ pub struct PartyArrivals {
     next_party: u32,
     /// The next synthetic player; numbers are not reused.
     next_player: u64,
-    /// When parties of crowds may queue again.
+    /// The tick from which each party of a crowd may queue again.
     pub(super) rest_until_tick: BTreeMap<PartyId, u64>,
 }
 
@@ -223,7 +223,7 @@ impl PartyFlow {
         }
     }
 
-    /// Takes the next pending party and returns its size; 0 if the size has to be drawn.
+    /// Takes the next pending party and returns its size; 0 means a random size.
     fn pop_pending(&mut self) -> Option<u8> {
         let place = self.pending.iter().position(|&due| due > 0)?;
         self.pending[place] -= 1;
@@ -244,7 +244,7 @@ impl PartyFlow {
     }
 }
 
-/// Converts seconds to ticks, at `tick_rate_millihertz` ticks in a thousand seconds; 0 if the value is not a valid time.
+/// Converts seconds to ticks, at a tick rate of `tick_mhz` millihertz. NaN and negative values give 0.
 pub(super) fn to_ticks(seconds: f32, tick_mhz: u64) -> u64 {
     (f64::from(seconds.max(0.0)) * tick_mhz as f64 / 1000.0) as u64
 }
@@ -252,12 +252,12 @@ pub(super) fn to_ticks(seconds: f32, tick_mhz: u64) -> u64 {
 /// A rate per second, converted to events per tick.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
-    /// The remainder of the ticks so far, in 1 / (10⁶ · `tick_rate_millihertz`) of an event.
+    /// The fraction of an event left over from the ticks so far, in units of 1 / (10⁶ · `tick_mhz`) events.
     remainder: u64,
 }
 
 impl Rate {
-    /// The number of events in this tick, at `tick_rate_millihertz` ticks in a thousand seconds. O(1).
+    /// The number of events in this tick, at a tick rate of `tick_mhz` millihertz. O(1).
     fn events_this_tick(&mut self, per_s: f32, tick_mhz: u64) -> u64 {
         // NaN stays NaN when clamped, and the cast turns it into 0.
         let millionths_per_s = (f64::from(per_s.clamp(0.0, RATE_PER_S_MAX)) * 1e6).round() as u64;
@@ -285,7 +285,7 @@ pub fn queue_synthetic_parties(
         flows,
         next_party,
         next_player,
-        rest_until_tick: rested_at,
+        rest_until_tick: rest_until,
     } = &mut *arrivals;
     let formed = formed.read().flat_map(|formed| &formed.match_info.groups);
     let joined = filled.read().map(|filled| &filled.tickets);
@@ -295,8 +295,8 @@ pub fn queue_synthetic_parties(
         let Some(flow) = flow else { continue };
         let back = tick.0 + flow.away_ticks(tick_mhz);
         if let TicketParty::Real(party) = ticket.party {
-            // Only parties that queue by themselves are on the list.
-            rested_at.entry(party).and_modify(|rested| *rested = back);
+            // The map has only parties that queue automatically.
+            rest_until.entry(party).and_modify(|until| *until = back);
         } else if draw_share(rng, flow.spec.requeue_share) && flow.returning.len() < RETURNING_MAX {
             flow.returning.push_back((back, ticket.clone()));
         }

@@ -1,4 +1,4 @@
-//! Attribute activity of the game itself: attributes of characters change without player input.
+//! Changes of character attributes by the game, without player input.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -41,8 +41,8 @@ pub(super) fn change_attributes(
             else {
                 continue;
             };
-            // Only changed attributes may be marked as changed.
-            let stirred = change_attribute(
+            // Mark only the attribute that changed.
+            let changed = change_attribute(
                 random,
                 (
                     health.bypass_change_detection(),
@@ -52,7 +52,7 @@ pub(super) fn change_attributes(
                     experience.bypass_change_detection(),
                 ),
             );
-            match stirred {
+            match changed {
                 ChangedAttribute::Health => health.set_changed(),
                 ChangedAttribute::Mana => mana.set_changed(),
                 ChangedAttribute::Level => level.set_changed(),

@@ -21,7 +21,7 @@ macro_rules! attributes {
             pub struct $component(pub u32);
         )*
 
-        /// The names of the attributes, as scenarios know them.
+        /// The names of the built-in attributes of characters in scenarios.
         pub const ATTRIBUTE_NAMES: &[&str] = &[$($name),*];
 
         /// The name, the number in packets and the encoding of each built-in attribute: those of characters by ascending number, then the
@@ -42,7 +42,7 @@ macro_rules! attributes {
             register_weather(app);
         }
 
-        /// The range of a built-in attribute of characters; `None` when there is none of this name.
+        /// The range of a built-in attribute of characters; `None` if no attribute has this name.
         #[must_use]
         pub fn attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
             match name {
@@ -72,13 +72,13 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// Hit points; the character falls at 0.
+    /// Hit points.
     Health = ("health", 1, Audience::VIEWERS.or(Audience::PARTY), 1000, 1000);
     /// Mana points; sent to the party, in any scene.
     Mana = ("mana", 2, Audience::PARTY, 500, 500);
     /// The level of the character.
     Level = ("level", 3, Audience::VIEWERS, 1, 100);
-    /// How strong the character is.
+    /// The strength of the character.
     Power = ("power", 4, Audience::VIEWERS, 1000, 1_000_000);
     /// Points towards the next level; sent to the owner only.
     Experience = ("experience", 5, Audience::OWNER, 0, 1_000_000_000);
@@ -98,13 +98,13 @@ attributes! {
 #[replicate(id = 6, encoding = Encoding::U8, audience = Audience::SCENE, cadence = SendRate::EveryTick)]
 pub struct Weather(pub u32);
 
-/// The names of the attributes of scenes, as scenarios know them.
+/// The names of the attributes of scenes in scenarios.
 pub const SCENE_ATTRIBUTE_NAMES: &[&str] = &["weather"];
 
 /// The maximum value of a weather.
 const WEATHER_MAX: i64 = 255;
 
-/// The range of an attribute of scenes; `None` when there is none of this name.
+/// The range of an attribute of scenes; `None` if no attribute has this name.
 #[must_use]
 pub fn scene_attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
     SCENE_ATTRIBUTE_NAMES
@@ -131,7 +131,7 @@ fn register_weather(app: &mut App) {
         });
 }
 
-/// A typical change of a character in a game: hit, heal, cast, rest, learn, and now and then a level up.
+/// Changes one random attribute: health in 50 % of calls, mana in 30 %, experience in 17 %, power in 2 %, level in 1 %.
 pub(super) fn change_attribute(
     random: &mut impl Rng,
     (health, mana, level, power, experience): (

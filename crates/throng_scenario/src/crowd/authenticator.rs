@@ -1,4 +1,4 @@
-//! The authenticator of synthetic players: the hook of a run that has crowds.
+//! The authenticator of synthetic players, for runs with crowds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Synthetic clients: the player's program at the other end of the connection.
+//! Synthetic clients: they log in, send messages and apply packets, as the programs of players do.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ use throng::world::{Heading, Object, PlayerId, Position};
 /// Maximum number of messages that one client sends per tick.
 const MESSAGES_PER_TICK_MAX: u64 = 16;
 
-/// Ticks until a player that logged out returns.
+/// Number of ticks until a player that logged out logs in again.
 const AWAY_TICKS: std::ops::Range<u64> = 40..200;
 
 /// What synthetic clients received and sent.
@@ -100,7 +100,7 @@ impl SyntheticClients {
         self.clients.len()
     }
 
-    /// Creates the clients of a crowd's players. `receiving` of them, evenly spread, hold mirrors. Returns the first player.
+    /// Creates the clients of a crowd's players; `receiving` of them, evenly spread, have mirrors. Returns the first player.
     pub(super) fn add_players(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
         let first = PlayerId(FIRST_PLAYER + self.clients.len() as u64);
         let share = |nth: u32| u64::from(nth) * u64::from(receiving) / u64::from(count.max(1));
@@ -111,8 +111,8 @@ impl SyntheticClients {
         first
     }
 
-    /// The crowd of the synthetic player behind a client; `None` for a client that is not synthetic, whatever the number of its
-    /// player.
+    /// The crowd of the synthetic player behind a client; `None` for a client that is not synthetic, even if its player has the id
+    /// of a synthetic one.
     pub(super) fn crowd_of(&self, client: ClientId) -> Option<CrowdId> {
         let nth = *self.by_client.get(&client)?;
         self.clients.get(nth).map(|synthetic| synthetic.crowd)
@@ -135,11 +135,11 @@ impl SyntheticClients {
     #[must_use]
     pub fn presence(&self, crowd: CrowdId) -> (u64, u64) {
         let of_crowd = self.clients.iter().filter(|s| s.crowd == crowd);
-        let (there, away): (Vec<_>, Vec<_>) = of_crowd.partition(|s| s.client.is_some());
-        (away.len() as u64, there.len() as u64)
+        let (online, offline): (Vec<_>, Vec<_>) = of_crowd.partition(|s| s.client.is_some());
+        (offline.len() as u64, online.len() as u64)
     }
 
-    /// Lets up to `count` offline players of a crowd log in at the next tick, and returns how many.
+    /// Schedules the login of up to `count` offline players of a crowd for the next tick. Returns their number.
     pub(super) fn schedule_logins(&mut self, crowd: CrowdId, count: u32) -> u32 {
         let absent = self
             .clients
@@ -151,20 +151,20 @@ impl SyntheticClients {
             .count() as u32
     }
 
-    /// Logs up to `count` players of a crowd out for good.
+    /// Marks up to `count` players of a crowd as offline, with no later login. Returns their clients.
     pub(super) fn log_out_players(&mut self, crowd: CrowdId, count: u32) -> Vec<ClientId> {
         let present = self
             .clients
             .iter_mut()
             .filter(|s| s.crowd == crowd && s.client.is_some());
-        let mut gone = Vec::new();
+        let mut leaving = Vec::new();
         for synthetic in present.take(count as usize) {
-            gone.extend(synthetic.disconnect(None));
+            leaving.extend(synthetic.disconnect(None));
         }
-        for client in &gone {
+        for client in &leaving {
             self.by_client.remove(client);
         }
-        gone
+        leaving
     }
 
     fn get_mut(&mut self, client: ClientId) -> Option<&mut SyntheticClient> {
@@ -172,8 +172,8 @@ impl SyntheticClients {
         (synthetic.client == Some(client)).then_some(synthetic)
     }
 
-    /// A client's connection is lost until a tick; packets in flight to it are lost. It reconnects from another address, by its
-    /// token if it has one. `false` when the client is not synthetic.
+    /// Drops the connection of a client and the packets in flight to it. It reconnects at tick `back_at` from its other address,
+    /// with its resume token if it has one. Returns `false` if the client is not synthetic.
     pub(super) fn disconnect(&mut self, client: ClientId, back_at: u64) -> bool {
         let Some(synthetic) = self.get_mut(client) else {
             return false;
@@ -185,7 +185,8 @@ impl SyntheticClients {
         true
     }
 
-    /// The player of a client logs in a second time before the next tick, from another address. `false` when the client is not synthetic.
+    /// Makes the player of a client log in a second time, from its other address, before the next tick. Returns `false` if the
+    /// client is not synthetic.
     pub(super) fn duplicate_login(&mut self, client: ClientId) -> bool {
         let found = self.get_mut(client);
         found
@@ -221,8 +222,8 @@ impl SyntheticClients {
     }
 }
 
-/// Logs players out at their crowd's rate; players whose return is scheduled connect and log in. In crowds that are halted only
-/// those return that were due before.
+/// Logs players out at the rate of their crowd, and connects players whose return is due. While crowds are halted, nobody logs out,
+/// and only players whose return was due before the halt connect.
 pub(super) fn log_players_in_and_out(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
@@ -273,7 +274,7 @@ pub(super) fn log_players_in_and_out(
             }
         }
     }
-    // The server ended these sessions, or never started them. A connection that no tick has seen yet is not among them.
+    // Sessions that the server ended or refused. Connections that no tick has processed yet are not among them.
     for client in closed.read().map(|closed| closed.client) {
         let synthetic = by_client.get(&client).map(|&nth| &mut clients[nth]);
         if let Some(synthetic) = synthetic.filter(|it| it.client == Some(client)) {
@@ -282,8 +283,8 @@ pub(super) fn log_players_in_and_out(
     }
     let due_tick = crowds.halted_tick.unwrap_or(tick.0);
     for (nth, synthetic) in clients.iter_mut().enumerate() {
-        if let Some(unheard) = synthetic.update(&transport, due_tick) {
-            by_client.remove(&unheard);
+        if let Some(unused) = synthetic.update(&transport, due_tick) {
+            by_client.remove(&unused);
         }
         if synthetic.client.is_some() || synthetic.reconnect_at.is_none_or(|at| at > due_tick) {
             continue;
@@ -303,7 +304,7 @@ pub(super) fn log_players_in_and_out(
     }
 }
 
-/// Models the network conditions of clients with a bandwidth limit.
+/// Sets the bandwidth limit of receiving clients from the network conditions.
 pub(super) fn limit_client_bandwidth(
     synthetics: Res<SyntheticClients>,
     spec: Res<CrowdNetworkConditions>,
@@ -329,7 +330,7 @@ type MirroredRow = (
     Option<&'static NavPath>,
 );
 
-/// What clients read of the world while they create their messages.
+/// The state that clients read while they create messages.
 #[derive(SystemParam)]
 pub(super) struct ClientSendParams<'w, 's> {
     crowds: Res<'w, Crowds>,
@@ -352,7 +353,12 @@ impl ClientSendParams<'_, '_> {
     }
 
     /// Writes the messages of a client: moves along its route, or its facing.
-    fn write_messages(&self, nth: usize, synthetic: &mut SyntheticClient, said: &mut PacketBuffer) {
+    fn write_messages(
+        &self,
+        nth: usize,
+        synthetic: &mut SyntheticClient,
+        outgoing: &mut PacketBuffer,
+    ) {
         let tick = self.tick.0;
         let Some(client) = synthetic.client else {
             return;
@@ -372,7 +378,7 @@ impl ClientSendParams<'_, '_> {
             // A spectator has nothing to move, and sends a keep-alive.
             if controls.is_some() {
                 let number = tick as u32;
-                said.push(client, |bytes| ClientMessage::Ping { number }.encode(bytes));
+                outgoing.push(client, |bytes| ClientMessage::Ping { number }.encode(bytes));
             }
             return;
         };
@@ -398,32 +404,32 @@ impl ClientSendParams<'_, '_> {
                     }
                 }
             };
-            said.push(client, |bytes| message.encode(bytes));
+            outgoing.push(client, |bytes| message.encode(bytes));
         }
     }
 }
 
-/// Every client sends its messages of this tick, in the order of the players.
+/// Sends the messages of all clients for this tick, in the order of the players.
 pub(super) fn send_client_messages(
     mut synthetics: ResMut<SyntheticClients>,
     transport: Res<TransportHandle>,
     workers: Res<Workers>,
-    around: ClientSendParams,
-    mut said: Local<Vec<PacketBuffer>>,
+    params: ClientSendParams,
+    mut outgoing: Local<Vec<PacketBuffer>>,
 ) {
     let SyntheticClients { clients, stats, .. } = &mut *synthetics;
-    workers.for_each_chunk(clients, 256, &mut said, |said, first, chunk| {
+    workers.for_each_chunk(clients, 256, &mut outgoing, |outgoing, first, chunk| {
         for (place, synthetic) in chunk.iter_mut().enumerate() {
-            around.write_messages(first + place, synthetic, said);
+            params.write_messages(first + place, synthetic, outgoing);
         }
     });
-    for said in said.iter_mut() {
-        for (client, message) in said.iter() {
+    for outgoing in outgoing.iter_mut() {
+        for (client, message) in outgoing.iter() {
             stats.sent += 1;
             // A refused message is lost, as on a real network; the inbox counts it.
             let _ = transport.receive(client, message);
         }
-        said.clear();
+        outgoing.clear();
     }
 }
 
@@ -452,7 +458,7 @@ fn next_position(
     }
 }
 
-/// The mirrors apply the packets of this tick.
+/// Applies the packets of this tick to the mirrors.
 pub(super) fn receive_client_packets(
     mut synthetics: ResMut<SyntheticClients>,
     workers: Res<Workers>,
@@ -461,20 +467,20 @@ pub(super) fn receive_client_packets(
     mut scratch: Local<Vec<u64>>,
     mut order: Local<Vec<(usize, usize)>>,
 ) {
-    let line = synthetics.mirror_sink.clone();
-    let mut kept = line.delivered();
-    let frames = &mut kept.packets;
+    let sink = synthetics.mirror_sink.clone();
+    let mut delivered = sink.delivered();
+    let frames = &mut delivered.packets;
     let SyntheticClients {
         clients,
         by_client,
         stats,
-        in_flight: lines,
+        in_flight,
         ..
     } = &mut *synthetics;
     let tick_s = time.timestep().as_secs_f64();
-    // No random stream: work after the tick is not part of its state.
+    // Not a stream of `RandomStreams`: this system runs after the tick and must not change the state.
     let mut random = individual_random(streams.seed(), 7 << 32, 0, tick.0);
-    lines.transfer(&spec, tick.0, tick_s, &mut random, frames);
+    in_flight.transfer(&spec, tick.0, tick_s, &mut random, frames);
     let packets: Vec<(ClientId, &[u8])> = frames
         .iter()
         .enumerate()
@@ -500,7 +506,7 @@ pub(super) fn receive_client_packets(
     });
     stats.packets += scratch.iter_mut().map(std::mem::take).sum::<u64>();
     order.clear();
-    kept.clear();
+    delivered.clear();
     (stats.decode_errors, stats.end_notices, stats.resumed) = (0, 0, 0);
     for synthetic in clients.iter() {
         stats.decode_errors += u64::from(synthetic.mirror_error.is_some());
@@ -509,12 +515,12 @@ pub(super) fn receive_client_packets(
     }
 }
 
-/// Whether a client of this state has the server's state: all of its object, or nothing while it has none.
+/// Whether the mirror of a client in this session state can be compared with the server's state.
 const fn is_inside(state: SessionState) -> bool {
     matches!(state, SessionState::InWorld | SessionState::Entering)
 }
 
-/// Whether a synthetic client is on its way: connected and not logged in, or logged in and not loaded. O(clients).
+/// Whether any synthetic client is connected but not logged in, or logged in but not loaded. O(clients).
 pub(crate) fn has_logins_under_way(world: &World) -> bool {
     use SessionState::{Authenticated, Authenticating, Connecting, Entering};
     let sessions = world.resource::<Sessions>();
@@ -529,12 +535,12 @@ pub(crate) fn has_logins_under_way(world: &World) -> bool {
     connected.any(|client| match sessions.get(client) {
         Some(session) if session.state == Entering => is_loading(session),
         Some(session) => matches!(session.state, Connecting | Authenticating | Authenticated),
-        // The tick has not seen its connection, or the client not that its session ended.
+        // No tick has processed the connection yet, or the client has not processed the end of its session.
         None => true,
     })
 }
 
-/// The states of all sessions and the objects that they control, as one number: it changes with each of them. O(sessions).
+/// A hash of the states of all sessions and of the objects that they control. O(sessions).
 pub(crate) fn session_states(world: &World) -> u128 {
     let mut hasher = StateHasher::default();
     for (client, session) in world.resource::<Sessions>().iter() {
@@ -544,8 +550,8 @@ pub(crate) fn session_states(world: &World) -> u128 {
     hasher.finish()
 }
 
-/// Errors of the clients' mirrors: packets that a mirror rejected at any time and, when nothing changes any more, values that
-/// differ from the server's. Only clients that are in the world are compared. At most `max` lines; the number of compared mirrors comes first.
+/// Returns the number of compared mirrors and at most `max` errors: packets that a mirror rejected at any time, and values that
+/// differ from the server's (expected only while state still changes). Only clients that are in the world or enter it are compared.
 #[must_use]
 pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
     let Some(synthetics) = world.get_resource::<SyntheticClients>() else {

@@ -16,7 +16,7 @@ use throng::sim::{RandomStreams, SimTick};
 use throng::wire::ClientMessage;
 use throng::world::{Object, TeamId, WorldError, change_scene, despawn_object, teleport};
 
-/// Up to `count` living individuals with a tag; `None` for all.
+/// Returns up to `count` living individuals with a tag; all if `count` is `None`.
 #[must_use]
 pub fn members(world: &World, tag: &str, count: Option<u32>) -> Vec<Entity> {
     let Some(crowds) = world.get_resource::<Crowds>() else {
@@ -38,7 +38,7 @@ pub fn members(world: &World, tag: &str, count: Option<u32>) -> Vec<Entity> {
 /// Despawns individuals; players keep their session.
 pub fn despawn_some(world: &mut World, individuals: &[Entity]) {
     for &entity in individuals {
-        // An individual that no longer exists needs no more.
+        // An error means that the individual no longer exists.
         let _ = despawn_object(world, entity);
     }
 }
@@ -147,7 +147,7 @@ pub fn hide_some(world: &mut World, individuals: &[Entity], hidden: bool) {
     }
 }
 
-/// Gives individuals, and later members of their crowds, another behaviour; they follow it within a second.
+/// Replaces the behaviour of the individuals with a tag and of later members of their crowds. Takes effect within one second.
 pub fn set_behaviour_of(world: &mut World, tag: &str, behaviour: &Behaviour) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     for id in tagged {
@@ -170,8 +170,8 @@ pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, f
     let Ok(mut entity) = world.get_entity_mut(entity) else {
         return;
     };
-    if let Some(mut mind) = entity.get_mut::<BehaviourState>() {
-        (mind.next_decision_tick, mind.goal_count, mind.is_resting) = (from_tick, 0, false);
+    if let Some(mut state) = entity.get_mut::<BehaviourState>() {
+        (state.next_decision_tick, state.goal_count, state.is_resting) = (from_tick, 0, false);
     }
     if let Some(mut path) = entity.get_mut::<NavPath>() {
         path.clear();
@@ -179,7 +179,7 @@ pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, f
     entity.insert(behaviour.clone());
 }
 
-/// Brings offline players of a tag back, up to `count` over all its crowds.
+/// Schedules the login of up to `count` offline players with a tag, over all its crowds, for the next tick.
 pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
@@ -189,19 +189,18 @@ pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
     }
 }
 
-/// Logs players of a tag out, up to `count` over all its crowds, through the inbox. They stay offline until a script brings them
-/// back.
+/// Logs out up to `count` players with a tag, over all its crowds, through the inbox. They stay offline until [`login_some`].
 pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
-    let (mut gone, max) = (Vec::new(), count.map_or(usize::MAX, |count| count as usize));
+    let (mut leaving, max) = (Vec::new(), count.map_or(usize::MAX, |count| count as usize));
     for id in tagged {
-        let left = u32::try_from(max - gone.len()).unwrap_or(u32::MAX);
-        gone.extend(synthetics.log_out_players(id, left));
+        let left = u32::try_from(max - leaving.len()).unwrap_or(u32::MAX);
+        leaving.extend(synthetics.log_out_players(id, left));
     }
     let transport = world.resource::<TransportHandle>().clone();
     let bytes = ClientMessage::Logout.to_bytes();
-    for client in gone {
+    for client in leaving {
         // At the inbox's limit the message is lost and counted; the session then stays open without its player.
         let _ = transport.receive(client, &bytes);
     }
@@ -212,10 +211,10 @@ fn random_of(world: &World, object: Object) -> rand_pcg::Pcg64Mcg {
     individual_random(seed, 4 << 32, object.key(), world.resource::<SimTick>().0)
 }
 
-/// The position where an individual was placed becomes its home.
+/// Sets the home of an individual to the position where it was placed, and schedules its next decision.
 fn set_home(world: &mut World, entity: Entity, home: glam::Vec2) {
     let now = world.resource::<SimTick>().0;
-    if let Some(mut mind) = world.get_mut::<BehaviourState>(entity) {
-        (mind.home, mind.next_decision_tick, mind.is_resting) = (home, now + 1, false);
+    if let Some(mut state) = world.get_mut::<BehaviourState>(entity) {
+        (state.home, state.next_decision_tick, state.is_resting) = (home, now + 1, false);
     }
 }

@@ -18,7 +18,7 @@ use throng::world::{GuildId, KindId, Object, SimScene, StateHashed, TeamId};
 /// Ticks between two checks whether an individual has arrived or sees a target.
 pub(super) const PERCEPTION_INTERVAL_TICKS: u64 = 10;
 
-/// Seconds over which a new crowd starts to move.
+/// Maximum random delay of an individual's first decision, in seconds.
 pub(super) const STAGGER_S: f64 = 10.0;
 
 /// The definition of a crowd.
@@ -117,7 +117,7 @@ impl CrowdSpec {
     }
 }
 
-/// The number of tags for which a placement outside the area is logged.
+/// Maximum number of tags for which a placement outside the area is logged.
 pub(super) const PLACEMENT_WARNINGS_MAX: usize = 64;
 
 /// The index of a crowd in [`Crowds`].
@@ -146,7 +146,7 @@ pub struct Crowds {
     /// The tags of crowds whose placement outside their area was logged, up to [`PLACEMENT_WARNINGS_MAX`].
     #[memory(skip)]
     pub(super) misplaced: BTreeSet<String>,
-    /// The tick after which all activity stopped, see [`halt_crowds`].
+    /// The tick in which all activity stopped, see [`halt_crowds`].
     pub(super) halted_tick: Option<u64>,
 }
 
@@ -185,7 +185,7 @@ impl Crowds {
     }
 }
 
-/// A generator for one individual at one time. It depends on the seed, the individual and the time only.
+/// The random generator of one individual for one purpose at one tick. It depends on these arguments only.
 pub(super) fn individual_random(seed: u64, purpose: u64, who: u64, when: u64) -> Pcg64Mcg {
     let mut hasher = StateHasher::default();
     [seed, purpose, who, when]
@@ -233,8 +233,8 @@ impl CrowdSpec {
 }
 
 impl Crowds {
-    /// Adds to the state hash what determines later members and the targets of activity: members are drawn by their index in the
-    /// list.
+    /// Hashes the state that determines later members and the targets of attribute changes. This includes the order of the members,
+    /// since members are drawn by index.
     pub(super) fn hash(&self, world: &World, hasher: &mut StateHasher) {
         hasher.write_u64(u64::from(self.is_halted()));
         for crowd in &self.crowds {
@@ -249,9 +249,9 @@ impl Crowds {
     }
 }
 
-/// Stops individuals for good: no decisions, logouts or attribute changes, no messages but those that complete a login, and walkers
-/// stop. Players whose return is due log in, later ones stay away. Call it again while searches are pending. Queued parties are
-/// not individuals, and go on.
+/// Stops all individuals for good: walkers stop, and there are no further decisions, logouts, attribute changes or client messages,
+/// except messages that complete a login. Players whose return is due still log in; later returns are dropped. Call it again while
+/// path searches are pending, to clear the paths that they find. Parties in queues are not affected.
 pub fn halt_crowds(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     world
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn order_of_members_is_in_the_state_hash() {
-        // Activity draws a member by its index in the list.
+        // Attribute changes draw a member by its index in the list.
         let mut server = server(3);
         let before = server.state_hash();
         server.world_mut().resource_mut::<Crowds>().crowds[0]

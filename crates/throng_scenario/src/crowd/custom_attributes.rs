@@ -1,6 +1,6 @@
-//! Attributes that a game names at run time, in addition to the built-in ones: whole numbers, all in one component.
+//! Integer attributes that a game defines at run time, in addition to the built-in ones. One component holds the values of all.
 //!
-//! There is no scan for changes: the code that changes an attribute marks its bit.
+//! Changes are not found by a scan; the code that sets an attribute marks its dirty bit.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -19,13 +19,13 @@ pub const CUSTOM_ATTRIBUTES_MAX: usize = 16;
 /// The wire number of the first custom attribute; the others follow.
 const FIRST_ID: u16 = 100;
 
-/// The number in packets of the custom attribute that is registered at this place, from 0.
+/// The number, in packets, of the `nth` registered custom attribute, counted from 0.
 #[must_use]
 pub const fn custom_attribute_id(nth: u16) -> u16 {
     FIRST_ID + nth
 }
 
-/// A custom attribute: a whole number that every individual of a crowd has.
+/// A custom attribute: an integer that every individual of a crowd has.
 ///
 /// ```
 /// use throng::sync::{Audience, SendRate};
@@ -73,12 +73,12 @@ impl StateHashed for CustomAttributes {
     }
 }
 
-/// The custom attributes with their bits in the masks.
+/// The custom attributes and their bits in the dirty masks.
 #[derive(Resource, Clone, Debug, Default)]
 pub struct CustomAttributeTable(Vec<(CustomAttributeSpec, u32)>);
 
 impl CustomAttributeTable {
-    /// The definition of each, in their order.
+    /// The definitions, in the order of registration.
     pub fn specs(&self) -> impl Iterator<Item = &CustomAttributeSpec> {
         self.0.iter().map(|(spec, _)| spec)
     }
@@ -90,8 +90,8 @@ impl CustomAttributeTable {
 
 /// Registers attributes with an app.
 pub trait CustomAttributeAppExt {
-    /// Adds an attribute to every individual that crowds spawn from now on. Its name is kept for the life of the process. Call it
-    /// once per attribute and app, after [`CrowdPlugin`](super::CrowdPlugin).
+    /// Adds an attribute to every individual that crowds spawn from now on. Its name is leaked, since it has to live as long as the
+    /// process. Call it once per attribute and app, after [`CrowdPlugin`](super::CrowdPlugin).
     ///
     /// # Errors
     /// [`RegisterError`] when the name is taken, values are too long, or there are [`CUSTOM_ATTRIBUTES_MAX`] already; nothing is
@@ -113,15 +113,15 @@ impl CustomAttributeAppExt for App {
                 .get_resource_or_init::<CustomAttributeTable>();
             table.0.len()
         };
-        // Bounded: scenarios limit the length of a name, and there are sixteen per app.
+        // The leak is bounded: scenarios limit the length of a name, and an app has at most sixteen custom attributes.
         let name: &'static str = Box::leak(spec.name.clone().into_boxed_str());
         if nth == CUSTOM_ATTRIBUTES_MAX {
             return Err(RegisterError::TooMany(name));
         }
-        let told = AttributeSpec::new(name, custom_attribute_id(nth as u16), spec.encoding)
+        let attribute = AttributeSpec::new(name, custom_attribute_id(nth as u16), spec.encoding)
             .to(spec.audience)
             .at(spec.cadence);
-        let bit = self.try_replicate_marked::<CustomAttributes, i64>(told, move |own| {
+        let bit = self.try_replicate_marked::<CustomAttributes, i64>(attribute, move |own| {
             own.0.get(nth).copied().unwrap_or_default()
         })?;
         if nth == 0 {
@@ -133,7 +133,7 @@ impl CustomAttributeAppExt for App {
     }
 }
 
-/// Gives a new individual the custom attributes.
+/// Inserts the custom attributes, with their start values, into a new individual.
 pub(super) fn insert_default_values(world: &mut World, entity: Entity) {
     let Some(table) = world.get_resource::<CustomAttributeTable>() else {
         return;

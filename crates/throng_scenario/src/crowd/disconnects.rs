@@ -21,14 +21,14 @@ pub fn client_of(world: &World, entity: Entity) -> Option<ClientId> {
     controlling_client(world, entity).filter(|_| is_there)
 }
 
-/// The clients that control some objects.
+/// The connected clients that control these objects.
 fn clients_of(world: &World, individuals: &[Entity]) -> Vec<ClientId> {
     let all = individuals.iter();
     all.filter_map(|&entity| client_of(world, entity)).collect()
 }
 
-/// Clients lose their connections for a number of ticks. Then each reconnects from another address: those with a mirror by their
-/// token, the others by a login.
+/// Drops the connections of clients for `ticks` ticks. Then each reconnects from its other address: clients with a mirror resume by
+/// token, the others log in.
 pub fn disconnect_some(world: &mut World, individuals: &[Entity], ticks: u64) -> usize {
     let back_at = world.resource::<SimTick>().0.saturating_add(ticks.max(1));
     let transport = world.resource::<TransportHandle>().clone();
@@ -44,7 +44,7 @@ pub fn disconnect_some(world: &mut World, individuals: &[Entity], ticks: u64) ->
     lost.count()
 }
 
-/// The players of clients log in a second time before the next tick, from other addresses.
+/// Makes the players of clients log in a second time, from their other addresses, before the next tick.
 pub fn duplicate_login_some(world: &mut World, individuals: &[Entity]) -> usize {
     let clients = clients_of(world, individuals);
     let mut synthetics = world.resource_mut::<SyntheticClients>();
@@ -54,7 +54,7 @@ pub fn duplicate_login_some(world: &mut World, individuals: &[Entity]) -> usize 
         .count()
 }
 
-/// Kicks clients, with a close reason. Synthetic players return after a while.
+/// Disconnects clients with the close reason "kicked". Synthetic players log in again 40 ticks later.
 pub fn kick_some(world: &mut World, individuals: &[Entity]) -> usize {
     let clients = clients_of(world, individuals);
     for &client in &clients {
@@ -63,7 +63,8 @@ pub fn kick_some(world: &mut World, individuals: &[Entity]) -> usize {
     clients.len()
 }
 
-/// Bans the addresses of clients by the [`CrowdAuthenticator`]: the clients are disconnected with a close reason, and refused from then on.
+/// Bans the addresses of clients in the [`CrowdAuthenticator`]: disconnects the clients with the close reason "banned", and refuses
+/// connections from their addresses from then on.
 pub fn ban_some(world: &mut World, individuals: &[Entity]) -> usize {
     let mut banned = 0;
     for client in clients_of(world, individuals) {
@@ -85,7 +86,7 @@ mod tests {
     use crate::testing::TestServer;
     use throng::session::Authentication;
 
-    /// The state after an action was applied to a player or not.
+    /// The state hash after an action on a crowd of five players.
     fn hash(act: impl Fn(&mut World, &[Entity]) -> usize) -> u64 {
         let mut server = TestServer::builder().crowd(5).build();
         let authenticator = server.stats::<CrowdAuthenticator>().clone();

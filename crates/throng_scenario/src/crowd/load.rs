@@ -1,11 +1,11 @@
-//! The load for measurements of the whole tick: one crowd of any size, with a constant mix and density.
+//! The load for benchmarks of the whole tick: any number of players, with a constant mix of behaviours and a constant density.
 //!
-//! Of the players, eight in ten walk far along real paths, one in ten gathers in the square, half of the last tenth wander near
-//! home and half stand still. Each is a synthetic client that sends ten messages a second and for which packets are encoded; its
-//! attributes change twice a second; it sees at most 100 players. There are a quarter as many NPCs, which chase players.
+//! 80 % of the players walk to goals up to 200 m from home, 10 % gather in the square, 5 % wander near home and 5 % stand still.
+//! Each is a synthetic client that sends ten messages per second and for which packets are encoded, has two attribute changes per
+//! second, and sees at most 100 players. For every four players there is an NPC, which chases players.
 //!
-//! Invariant: density does not depend on the size. A town of 1 km² holds up to 2,500 players; beyond that its sides grow with the
-//! square root of their number, up to the largest square map, beyond which density rises. Walking distances do not grow with the
+//! Invariant: density does not depend on the size. A town of 1 km² holds up to 2,500 players; for more, its sides grow with the
+//! square root of their number, up to the largest square map; above that, density rises. Walking distances do not grow with the
 //! town, so that path costs per player stay constant.
 
 use std::sync::Arc;
@@ -28,24 +28,24 @@ use throng::world::{KindId, ObjectKinds, SceneSpec, WorldError, open_scene};
 /// Maximum number of players of a load.
 pub const LOAD_PLAYERS_MAX: u32 = 500_000;
 
-/// Ticks in which all players log in.
+/// Number of ticks over which the players log in.
 const LOGIN_TICKS: u32 = 20;
 
-/// Ticks, at 20 a second, after which all players have logged in and set out, and their first searches are answered.
+/// Warm-up, in ticks at 20 Hz: after it, all players have logged in and started to walk, and their first searches are done.
 pub const LOAD_WARM_UP_TICKS: u64 = (STAGGER_S as u64 + 2) * 20 + LOGIN_TICKS as u64;
 
-/// Number of players of a full 1 km² town.
+/// Density of a town: players per km².
 const PLAYERS_PER_KM2: f64 = 2_500.0;
 
 const TILE_M: f32 = 0.5;
 
-/// The longest side of a square map, in tiles.
+/// Maximum side of a square map, in tiles.
 const SIDE_TILES_MAX: u32 = 16_384;
 
 /// The seed of the town.
 const TOWN_SEED: u64 = 1;
 
-/// The side of the square for a crowd in one place, metres: four cells of interest.
+/// The side of the square of [`LoadLayout::Square`], in metres: two interest cells.
 pub const LOAD_SQUARE_M: f32 = 100.0;
 
 /// The distribution of a load in its town.
@@ -54,7 +54,7 @@ pub enum LoadLayout {
     /// Spread over the town with equal density.
     #[default]
     Spread,
-    /// All in one square of [`LOAD_SQUARE_M`] in its middle, where they walk about: each could see all others.
+    /// In one square of [`LOAD_SQUARE_M`] in the middle of the town, where each can see all others.
     Square,
 }
 
@@ -94,7 +94,7 @@ pub fn add_load(world: &mut World, players: u32) -> Result<Entity, LoadError> {
     add_load_as(world, players, LoadLayout::Spread)
 }
 
-/// The same, with this distribution of the crowd.
+/// As [`add_load`], with a layout.
 ///
 /// # Errors
 /// [`LoadError`].
@@ -210,7 +210,7 @@ fn load_crowds(
     ]
 }
 
-/// The actual load: players in the scene, players on a path, and view links.
+/// Counts the players with an object, the players on a path, and the view links.
 #[must_use]
 pub fn load_census(world: &mut World) -> LoadCensus {
     let mut players = world.query_filtered::<Option<&NavPath>, With<Viewer>>();
@@ -264,13 +264,13 @@ mod tests {
         let before = *server.stats::<OutboxStats>();
         server.step(20);
         let now = server.stats::<OutboxStats>();
-        // Some object turns or stops in every player's sight within a second; no client gets more than a packet per tick and channel.
+        // Within a second, every player sees some object turn or stop; a client gets at most one packet per tick and channel.
         let frames = now.packets - before.packets;
         assert!((40..=40 * 20 * 2).contains(&frames), "{frames} frames");
         assert_eq!(
             server.stats::<SyntheticClients>().stats().packets,
             0,
-            "the sink counts, and no mirror decodes"
+            "packets are counted by the sink and decoded by no mirror"
         );
     }
 
@@ -284,7 +284,7 @@ mod tests {
             let census = load_census(world);
             assert_eq!(census.players, 60);
             let mut players = world.query_filtered::<&Position, With<Viewer>>();
-            // Walking distance since the login.
+            // Half the square, plus the distance that a player can walk since its login.
             let near = |at: Vec2| (at - 500.0).abs().max_element() <= LOAD_SQUARE_M / 2.0 + 36.0;
             let all_near = players.iter(world).all(|position| near(position.0));
             assert_eq!(all_near, layout == LoadLayout::Square);

@@ -6,10 +6,10 @@
 //!            └ NPCs ─────────────────────────────────────────▶ object ────┘                               │
 //!              synthetic client: Move, Face (encoded) ◀── its route ───────────────────────────────────────┘
 //! ```
-//! A synthetic player acts only by encoded messages that come in through `Ingest`, and never changes state directly. It borrows
-//! one thing, its route, from the server's navigator, since it has no map. Its sending and its mirror's decoding run outside the
-//! tick ([`FixedPreUpdate`](bevy_app::FixedPreUpdate) and [`FixedPostUpdate`](bevy_app::FixedPostUpdate)), because a client's
-//! work is no load of the server. NPCs and attribute activity belong to the server.
+//! A synthetic player acts only by encoded messages that come in through `Ingest`, and never changes state directly. Only its route
+//! comes from the server's navigator, since the client has no map. Its sending and its mirror's decoding run outside the tick
+//! ([`FixedPreUpdate`](bevy_app::FixedPreUpdate) and [`FixedPostUpdate`](bevy_app::FixedPostUpdate)), because the work of clients
+//! is not part of the server's load. NPCs and attribute activity belong to the server.
 //!
 //! | file | holds |
 //! |---|---|
@@ -35,8 +35,9 @@
 //! | `tickets.rs` | the tickets of synthetic parties |
 //! | `trades.rs` | players that persist and trade with each other |
 //!
-//! Kinds have the numbers 0 player, 1 npc, 2 pet, 3 boss, 4 door in packets. [`ATTRIBUTE_NUMBERS`] has those of the built-in attributes: 1
-//! health, 2 mana, 3 level, 4 power, 5 experience, and 6 weather, an attribute of scenes; [`custom_attribute_id`] those of a scenario's own.
+//! Kind numbers in packets: 0 player, 1 npc, 2 pet, 3 boss, 4 door. Attribute numbers in packets ([`ATTRIBUTE_NUMBERS`]): 1 health,
+//! 2 mana, 3 level, 4 power, 5 experience, 6 weather (an attribute of scenes). [`custom_attribute_id`] returns the numbers of
+//! custom attributes.
 //!
 //! Invariant: what an individual draws depends on the seed, its id and the tick only. The order in which the ECS stores
 //! individuals has no effect.

@@ -1,7 +1,7 @@
 //! Simulated network conditions between the server and some of the synthetic clients.
 //!
 //! Packets of the unreliable channel are lost, duplicated, delayed or reordered. Packets of the reliable channel are delayed, but
-//! each arrives once and in order, as a transport guarantees. The seed alone decides.
+//! each arrives once and in order, as a transport guarantees. The seed determines all outcomes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,7 +33,7 @@ pub struct CrowdNetworkConditions {
     /// The largest additional delay, in milliseconds.
     pub jitter_ms: u32,
     /// The bandwidth in bytes per second, packet headers included; 0 means unlimited. Excess unreliable packets are dropped, reliable ones
-    /// wait. A client for which too much waits is logged out and logs in again.
+    /// wait. A client with too many waiting bytes is logged out and logs in again.
     pub bytes_per_s: u32,
     /// The share of clients with these conditions, 0 to 1; the others have a perfect network.
     pub share: f32,
@@ -47,10 +47,10 @@ impl CrowdNetworkConditions {
         hasher.write_f32(self.share);
     }
 
-    /// The bandwidth of a client per tick, if it is limited.
+    /// The bandwidth of a client, in bytes per tick; `None` if it is unlimited.
     pub(super) fn bytes_per_tick(&self, client: ClientId, tick_s: f64) -> Option<u32> {
-        let is_narrow = self.bytes_per_s > 0 && self.applies_to(client);
-        is_narrow.then(|| (f64::from(self.bytes_per_s) * tick_s).ceil() as u32)
+        let is_limited = self.bytes_per_s > 0 && self.applies_to(client);
+        is_limited.then(|| (f64::from(self.bytes_per_s) * tick_s).ceil() as u32)
     }
 
     fn applies_to(&self, client: ClientId) -> bool {
@@ -65,7 +65,7 @@ pub(super) struct InFlightPackets {
     /// By arrival tick and sending order.
     #[memory(each_value)]
     in_flight: BTreeMap<(u64, u64), (ClientId, Vec<u8>)>,
-    /// When the last reliable packet of each client arrives.
+    /// The arrival tick of the last reliable packet of each client.
     last_reliable_arrival: HashMap<ClientId, u64, FixedState>,
     sent: u64,
 }
@@ -76,7 +76,7 @@ impl InFlightPackets {
         self.in_flight.is_empty()
     }
 
-    /// Takes the packets sent in this tick, and replaces them by those that arrive in it.
+    /// Replaces the packets that were sent in this tick by those that arrive in it.
     pub fn transfer(
         &mut self,
         spec: &CrowdNetworkConditions,
@@ -93,7 +93,7 @@ impl InFlightPackets {
             if spec.applies_to(client) {
                 self.send(spec, (tick, tick_s), random, client, packet);
             } else if self.last_reliable_arrival.contains_key(&client) {
-                // The conditions were removed: packets in flight still arrive first.
+                // No conditions apply to this client any more, but its reliable packets in flight must arrive first.
                 self.send(
                     &CrowdNetworkConditions::default(),
                     (tick, tick_s),
@@ -122,11 +122,11 @@ impl InFlightPackets {
         packet: &[u8],
     ) {
         let jitter_ms = random.random_range(0..=spec.jitter_ms.min(DELAY_MS_MAX));
-        let under_way_ms = spec.delay_ms.min(DELAY_MS_MAX) + jitter_ms;
-        let mut arrives = tick + (f64::from(under_way_ms) / 1e3 / tick_s).round() as u64;
+        let transit_ms = spec.delay_ms.min(DELAY_MS_MAX) + jitter_ms;
+        let mut arrives = tick + (f64::from(transit_ms) / 1e3 / tick_s).round() as u64;
         let header = PacketHeader::read(&mut WireReader::new(packet));
         if header.is_ok_and(|header| header.channel == Channel::Unreliable) {
-            // The number of draws is constant, so that the fate of one packet does not shift the next.
+            // The number of draws is constant, so that the outcome for one packet does not shift the draws for the next.
             let [lost, twice, late] = [spec.loss, spec.duplicate, spec.reorder]
                 .map(|share| random.random_bool(f64::from(share.clamp(0.0, 1.0))));
             let behind = random.random_range(1..=3);
@@ -181,7 +181,7 @@ mod tests {
             seed: u64, loss in 0.0..1.0f32, duplicate in 0.0..1.0f32, delay_ms in 0..300u32, jitter_ms in 0..300u32,
         ) {
             let bad = CrowdNetworkConditions { loss, duplicate, reorder: 0.5, delay_ms, jitter_ms, bytes_per_s: 0, share: 1.0 };
-            let (mut lines, mut random) = (InFlightPackets::default(), Pcg64Mcg::seed_from_u64(seed));
+            let (mut in_flight, mut random) = (InFlightPackets::default(), Pcg64Mcg::seed_from_u64(seed));
             let mut arrived: [Vec<u16>; 2] = Default::default();
             for tick in 0..200u64 {
                 let mut frames = PacketBuffer::default();
@@ -192,7 +192,7 @@ mod tests {
                 }
                 // The conditions are removed in between, with packets in flight.
                 let spec = if (40..60).contains(&tick) { CrowdNetworkConditions::default() } else { bad };
-                lines.transfer(&spec, tick, 0.05, &mut random, &mut frames);
+                in_flight.transfer(&spec, tick, 0.05, &mut random, &mut frames);
                 for (_, packet) in frames.iter() {
                     let header = PacketHeader::read(&mut WireReader::new(packet)).unwrap();
                     arrived[usize::from(header.channel == Channel::Unreliable)].push(header.sequence);
@@ -201,7 +201,7 @@ mod tests {
                     prop_assert!(u64::from(header.sequence) + delay <= tick);
                 }
             }
-            prop_assert!(lines.is_empty());
+            prop_assert!(in_flight.is_empty());
             prop_assert_eq!(&arrived[0], &(0..100).collect::<Vec<u16>>());
             prop_assert!(arrived[1].len() <= 200);
         }

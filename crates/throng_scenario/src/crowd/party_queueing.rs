@@ -1,13 +1,13 @@
-//! Players of crowds that queue with their parties, for matches to which they are moved.
+//! Players of crowds that queue with their parties and are moved to the matches.
 //!
 //! ```text
 //! at home, rested ──▶ [queue_up] ──▶ QueueRequest ──▶ match ──▶ moved to the match ───▶ moved home ─┐
-//!        ▲                                 └── a member logs out: the ticket is void                │
-//!        └──────────────────────────────── requeue_delay_s ◀─────────────────────────────────────────────────┘
+//! ▲                                 └── a member logs out: ticket cancelled │ └──────────────────────────────── requeue_delay_s
+//! ◀─────────────────────────────────────────────────┘
 //! ```
 //! A party is a [`Parties`] entry; a player without one gets its own, because ticket ids are party ids. A party queues as a
-//! whole: when each of its members has an object in its crowd's home scene and waits in no queue. The code that opens the match
-//! scenes moves them; without such code they fight at home, for the same time.
+//! whole: when each of its members has an object in its crowd's home scene and waits in no queue. Code that opens match scenes
+//! moves the players; without such code they stay at home for the duration of the match.
 //!
 //! Invariants: a party's strength and preferences depend on the seed and its leader only, so they are the same each time; parties
 //! queue in the order of their leaders.
@@ -26,7 +26,7 @@ use throng::matchmaking::{Matchmaker, QueueRequest, Ticket, tick_rate_millihertz
 use throng::sim::{RandomStreams, SimTick};
 use throng::world::{Object, Parties, PartyId, PlayerId, Players, join_party};
 
-/// Players of the same crowd, from the leader on, that a party may avoid.
+/// Number of players of the same crowd, after the party's own, from which a party draws the players that it avoids.
 const AVOID_CANDIDATES: u64 = 20;
 
 /// Queues parties of crowds that are at home and rested.

@@ -100,12 +100,12 @@ fn crowds_are_active(crowds: Res<Crowds>) -> bool {
 
 /// Removes despawned members from the lists.
 fn remove_despawned_members(
-    mut gone: MessageReader<ObjectDespawned>,
+    mut despawned: MessageReader<ObjectDespawned>,
     mut crowds: ResMut<Crowds>,
     members: Query<&CrowdMember>,
 ) {
     let mut any = false;
-    for message in gone.read() {
+    for message in despawned.read() {
         any |= !members.contains(message.entity);
     }
     if any {
@@ -115,7 +115,7 @@ fn remove_despawned_members(
     }
 }
 
-/// Gives every player that logged in a character; with a player store, once its record is loaded.
+/// Spawns the character of each player that logged in; with a player store, when its record is loaded.
 fn spawn_characters(
     world: &mut World,
     mut logged_in: Local<MessageCursor<LoggedIn>>,
@@ -123,8 +123,8 @@ fn spawn_characters(
 ) {
     let new = logged_in.read(world.resource::<Messages<LoggedIn>>());
     let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
-    let directory = world.get_resource::<PlayerStore>();
-    if directory.is_some_and(PlayerStore::has_store) {
+    let store = world.get_resource::<PlayerStore>();
+    if store.is_some_and(PlayerStore::has_store) {
         let records = loaded.read(world.resource::<Messages<PlayerLoaded>>());
         new.clear();
         new.extend(records.map(|new| (new.client, new.record.player)));

@@ -1,4 +1,4 @@
-//! Players who control another object than their own, and players who watch, without a new connection.
+//! Players that control another object than their own, and spectators. The connection stays the same.
 //!
 //! ```text
 //! own object ── possess ──▶ an NPC, a vehicle; the own object stands by ──┐
@@ -26,7 +26,7 @@ use throng::world::{
     spawn_object,
 };
 
-/// Why not all players got control of an object.
+/// Why players did not get control of an object, a view or their own object.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PossessionError {
     /// There are fewer objects than players.
@@ -37,7 +37,7 @@ pub enum PossessionError {
         /// The number of available objects.
         found: usize,
     },
-    /// There is no object.
+    /// There is no object to watch.
     #[error("no other player to spectate")]
     NoSpectateTarget,
     /// A scene has no room, or no free tile.
@@ -45,8 +45,8 @@ pub enum PossessionError {
     World(#[from] WorldError),
 }
 
-/// Players take control of objects with a tag that are not players and not controlled: the first player of the first object, and
-/// so on. Returns how many did.
+/// Gives each player control of one object with tag `of` that is not a player and not controlled. Players and objects are paired in
+/// order. Returns the number of players that got control.
 ///
 /// # Errors
 /// [`PossessionError::TooFewObjects`]; the first players control the objects that exist.
@@ -78,8 +78,9 @@ pub fn possess(world: &mut World, players: &[Entity], of: &str) -> Result<usize,
     Ok(possessed)
 }
 
-/// Removes players' objects; the players watch objects with a tag, in any scene: the first player the first object, and so on,
-/// from the first again if there are fewer. Returns how many do.
+/// Replaces the objects of players by views that follow objects with tag `follow`, in any scene. Players and objects are paired in
+/// order; if there are fewer objects, they are used again from the first. Returns the number of spectators.
+///
 /// # Errors
 /// [`PossessionError`]; the players before have become spectators.
 pub fn spectate(
@@ -97,13 +98,13 @@ pub fn spectate(
         let (Some(client), Some(&own)) = (client_of(world, body), world.get::<Object>(body)) else {
             continue;
         };
-        let (Some(there), Some(&Position(at))) =
+        let (Some(target), Some(&Position(at))) =
             (world.get::<Object>(other), world.get::<Position>(other))
         else {
             continue;
         };
         let viewer = world.get::<Viewer>(body).copied().unwrap_or_default();
-        let scene = there.scene_entity();
+        let scene = target.scene_entity();
         let view = spawn_object(world, scene, own.kind(), at, (viewer, AttachedTo(other)))?;
         spectators += usize::from(control(world, client, view));
         despawn_object(world, body)?;
@@ -111,7 +112,7 @@ pub fn spectate(
     Ok(spectators)
 }
 
-/// Up to `count` players of a tag who possess an object or watch get their own object back. Returns how many do.
+/// Returns up to `count` players with a tag, which possess an object or spectate, to their own objects. Returns their number.
 ///
 /// # Errors
 /// [`PossessionError::World`] of the first player without room; the players before it have theirs.
@@ -136,13 +137,13 @@ pub fn release(world: &mut World, tag: &str, count: u32) -> Result<usize, Posses
     Ok(released)
 }
 
-/// How many players of a tag possess an object or watch.
+/// Number of players with a tag that possess an object or spectate.
 #[must_use]
 pub fn count_possessing(world: &World, tag: &str) -> usize {
     possessing_players(world, tag).len()
 }
 
-/// The players of a tag that control another object than their own, with that object.
+/// The players with a tag that control another object than their own, and that object.
 fn possessing_players(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, PlayerId, Entity)> {
     let (sessions, players) = (world.resource::<Sessions>(), world.resource::<Players>());
     let synthetics = world.resource::<SyntheticClients>();
@@ -159,7 +160,7 @@ fn possessing_players(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, Playe
     .collect()
 }
 
-/// Releases an object; it continues as before.
+/// Ends the control of an object: removes its view, and lets the server move it again. Objects of players stay as they are.
 fn release_object(world: &mut World, entity: Entity) {
     let kind = world.get::<Object>(entity).map(Object::kind);
     let kinds = world.resource::<ObjectKinds>();
@@ -176,21 +177,21 @@ fn release_object(world: &mut World, entity: Entity) {
     }
 }
 
-/// When a session ends, removes the player's own object if it controlled another one.
+/// Despawns the player's own object when a session ends while it controls another object.
 pub(super) fn despawn_orphaned_characters(
     world: &mut World,
     mut logged_out: Local<MessageCursor<LoggedOut>>,
 ) {
-    let gone = logged_out.read(world.resource::<Messages<LoggedOut>>());
+    let logouts = logged_out.read(world.resource::<Messages<LoggedOut>>());
     let players = world.resource::<Players>();
-    let bodies: Vec<Entity> = gone
-        .filter_map(|gone| players.entity(gone.player))
+    let bodies: Vec<Entity> = logouts
+        .filter_map(|logout| players.entity(logout.player))
         .filter(|&body| {
             world.get::<CrowdMember>(body).is_some() && world.get::<ControlledBy>(body).is_none()
         })
         .collect();
     for body in bodies {
-        // An object that no longer exists needs no more.
+        // An error means that the object no longer exists.
         let _ = despawn_object(world, body);
     }
 }

@@ -15,10 +15,10 @@ use throng::nav::NavPath;
 use throng::sim::{ColumnRows, TableColumn, Workers, chunks};
 use throng::world::{Object, Position};
 
-/// Distance at which a turning point counts as reached, in metres: more than a quantum of the wire.
+/// Distance at which a turning point counts as reached, in metres: more than the quantization step of positions.
 const ARRIVAL_DISTANCE_M: f32 = 0.05;
 
-/// Rows per chunk of a thread.
+/// Rows per chunk of parallel work.
 const CHUNK_ROWS: usize = 1_024;
 
 type RouteQuery = (
@@ -27,7 +27,7 @@ type RouteQuery = (
     &'static mut NavPath,
 );
 
-/// Advances the routes of players by their moves; a player whose move was refused looks for another path.
+/// Advances the routes of players by their moves, and clears the path of players whose move was refused.
 pub(super) fn follow_routes(
     mut refused: MessageReader<MoveRefused>,
     mut routes: Query<RouteQuery, (With<CrowdMember>, Without<Walker>)>,
@@ -54,7 +54,7 @@ struct RouteTable<'w> {
     paths: TableColumn<'w, NavPath>,
 }
 
-/// Some of its rows.
+/// A range of rows of a [`RouteTable`].
 struct RouteRows<'a> {
     objects: &'a [Object],
     positions: &'a [Position],
@@ -116,7 +116,7 @@ impl RouteRows<'_> {
             }
             let path = self.paths.get_mut(row);
             path.advance_to(path.next() + 1);
-            // A player that has arrived has no path any more, and chooses the next goal.
+            // A player at the end of its path gets an empty path, and chooses its next goal.
             if path.remaining().is_empty() {
                 path.clear();
             }

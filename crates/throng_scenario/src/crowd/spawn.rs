@@ -131,7 +131,7 @@ pub(super) fn spawn_member(
     crowd.members.push(entity);
     if let Some(outside_m) = outside_m {
         crowd.outside = (crowd.outside.0 + 1, crowd.outside.1.max(outside_m));
-        // The others of a crowd of players come later, each in its own tick.
+        // Players spawn one by one as they log in, so each misplaced one logs.
         if class == Some(ObjectCategory::Player) {
             warn_of_placement(world, id);
         }
@@ -139,7 +139,7 @@ pub(super) fn spawn_member(
     Ok(entity)
 }
 
-/// How far an individual stands outside the area of its crowd, in metres; `None` in it, give or take a tile.
+/// The distance of an individual from the area of its crowd, in metres; `None` if it is at most one tile.
 fn misplacement_m(world: &World, spec: &CrowdSpec, entity: Entity) -> Option<f32> {
     let slack_m = world.get::<SceneMap>(spec.scene)?.tile_m();
     let position = world.get::<Position>(entity)?;
@@ -147,7 +147,7 @@ fn misplacement_m(world: &World, spec: &CrowdSpec, entity: Entity) -> Option<f32
     (outside_m > slack_m).then_some(outside_m)
 }
 
-/// Logs, once for each tag, that members of a crowd do not stand where they should.
+/// Logs, once per tag, that members of a crowd are outside its area.
 fn warn_of_placement(world: &mut World, id: CrowdId) {
     let mut crowds = world.resource_mut::<Crowds>();
     let crowd = &crowds.crowds[id.0 as usize];
@@ -189,7 +189,7 @@ pub fn spawn_individual(
     let position = free_position(world, spec.scene, &spec.at, &mut random);
     let hz = 1.0 / world.resource::<Time<Fixed>>().timestep().as_secs_f64();
     let delay = random.random_range(0.0..STAGGER_S) * hz;
-    let mind = BehaviourState {
+    let state = BehaviourState {
         home: position,
         next_decision_tick: tick + delay as u64,
         goal_count: 0,
@@ -210,7 +210,7 @@ pub fn spawn_individual(
         spec.scene,
         spec.kind,
         position,
-        (body, spec.behaviour.clone(), mind, extra),
+        (body, spec.behaviour.clone(), state, extra),
     )?;
     custom_attributes::insert_default_values(world, entity);
     let mut individual = world.entity_mut(entity);
@@ -229,7 +229,8 @@ pub fn spawn_individual(
     Ok(entity)
 }
 
-/// A free spot of an area, in the largest region of the scene's map; the middle of the area if the scene has no map.
+/// A free position of an area, in the largest region of the scene's map. Without a map or a free tile: a random point of the area,
+/// clamped to the scene.
 pub(super) fn free_position(
     world: &World,
     scene: Entity,

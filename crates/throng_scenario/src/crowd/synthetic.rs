@@ -1,4 +1,4 @@
-//! One synthetic client: a player's program, and how it handles what it receives.
+//! One synthetic client: its connections, its mirrors, and its handling of session messages.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -17,7 +17,7 @@ use throng::world::{Heading, PlayerId};
 /// recognized by its client, not by this id.
 pub(super) const FIRST_PLAYER: u64 = 1 << 32;
 
-/// A player's program.
+/// A synthetic client.
 #[derive(Debug, MemoryUse)]
 pub(super) struct SyntheticClient {
     pub player: PlayerId,
@@ -25,27 +25,27 @@ pub(super) struct SyntheticClient {
     pub client: Option<ClientId>,
     /// Whether it receives packets and holds a mirror.
     pub receives_packets: bool,
-    /// When it returns; a script may keep it offline for good.
+    /// The tick from which it connects while it is offline; `None` if only a script brings it back.
     pub reconnect_at: Option<u64>,
     /// The connection of its mirror, which may be closed.
     pub mirror_client: Option<ClientId>,
     pub mirror: Mirror,
-    /// The previous connection of the same player, which it replaced by this one, and what it received there.
+    /// The previous connection of the same player, replaced by a second login, and its mirror.
     pub previous: Option<Box<(ClientId, Mirror)>>,
     /// The error of the first packet that its mirror rejected.
     #[memory(skip)]
     pub mirror_error: Option<String>,
     /// The token that resumes its session over another connection.
     pub resume_token: Option<ResumeToken>,
-    /// Its connection is lost, and it will resume its session with this token.
+    /// The token with which it will resume its session after a lost connection.
     pub resuming_with: Option<ResumeToken>,
-    /// The server found no session to resume.
+    /// Whether the server refused to resume its session.
     pub is_resume_refused: bool,
-    /// It logs in a second time while it is online.
+    /// Whether it logs in a second time while it is online.
     pub logs_in_twice: bool,
     /// Whether it uses its other address.
     pub uses_second_address: bool,
-    /// It requested to resume its session, and has no reply yet.
+    /// Whether it sent a resume request and has no reply yet.
     pub awaits_resume_reply: bool,
     /// The number of its last input.
     pub seq: u16,
@@ -80,7 +80,7 @@ impl SyntheticClient {
         }
     }
 
-    /// Its address: its own, and another one after its connection was lost.
+    /// Its current address: one of two, switched when a connection is lost or replaced.
     pub fn address(&self) -> SocketAddr {
         let nth = (self.player.0 - FIRST_PLAYER) as u32;
         let network: u32 = if self.uses_second_address {
@@ -91,7 +91,7 @@ impl SyntheticClient {
         (Ipv4Addr::from_bits(network + nth), 40_000).into()
     }
 
-    /// Takes a packet for one of its connections, and handles its session messages.
+    /// Applies a packet of one of its connections to the mirror, and handles session messages.
     pub fn receive(&mut self, client: ClientId, packet: &[u8]) {
         let is_former = self.mirror_client != Some(client);
         let mirror = match &mut self.previous {
@@ -120,7 +120,7 @@ impl SyntheticClient {
         }
     }
 
-    /// Drops what was received over the replaced connection.
+    /// Clears the mirror of the replaced connection.
     pub fn drop_previous(&mut self) {
         if let Some(former) = &mut self.previous {
             former.1 = Mirror::default();
@@ -132,7 +132,7 @@ impl SyntheticClient {
         if std::mem::take(&mut self.is_resume_refused)
             && let Some(client) = self.disconnect(Some(tick))
         {
-            // It has no session to resume, and logs in over a connection that is new to its mirror, too.
+            // It will log in over a new connection, with an empty mirror.
             transport.disconnect(client, DisconnectReason::Closed);
         }
         std::mem::take(&mut self.logs_in_twice)
@@ -146,15 +146,15 @@ impl SyntheticClient {
         let client = self.disconnect(Some(tick))?;
         self.uses_second_address ^= true;
         self.mirror_client = None;
-        let given_up = Box::new((client, std::mem::take(&mut self.mirror)));
-        self.previous.replace(given_up).map(|former| former.0)
+        let replaced = Box::new((client, std::mem::take(&mut self.mirror)));
+        self.previous.replace(replaced).map(|former| former.0)
     }
 
-    /// How it connects.
+    /// The data of its next connection.
     pub fn connection_info(&self) -> ConnectionInfo {
         ConnectionInfo {
             receives: self.receives_packets,
-            // The data that it would load is the server's already.
+            // It has no world data to load.
             ..ConnectionInfo::player(self.player.0)
                 .without_loading()
                 .with_address(self.address())
@@ -181,7 +181,7 @@ impl SyntheticClient {
         }
     }
 
-    /// Sends a move to a position: as an input for a number of server ticks, or as a plain move.
+    /// Creates a move message: an input with this tick, or a plain move without a tick.
     pub const fn move_message(
         &mut self,
         to: QuantizedPosition,
@@ -202,7 +202,7 @@ impl SyntheticClient {
         })
     }
 
-    /// Its session or its connection has ended, if it was online: it returns later.
+    /// Takes its connection, if it is online, and sets the tick of its return; `None` keeps it offline.
     pub fn disconnect(&mut self, back_at: Option<u64>) -> Option<ClientId> {
         let client = self.client.take()?;
         self.reconnect_at = back_at;

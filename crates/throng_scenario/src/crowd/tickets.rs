@@ -17,8 +17,8 @@ use throng::world::PlayerId;
 /// Maximum number of regions of a spec: one bit each.
 pub const REGIONS_MAX: u8 = 32;
 
-/// The ticket of a new party, without its members. The leader is the first player drawn. Avoided players are drawn from the
-/// numbers `others`, which are players of the same sort, real or synthetic.
+/// The ticket of a new party, without its members. The leader is the first player drawn. Avoided players are drawn from `others`, a
+/// range of numbers of real players if the party is real, else of synthetic ones.
 pub(super) fn draw_ticket(
     rng: &mut impl Rng,
     spec: &ScenarioMatchMode,
@@ -60,7 +60,7 @@ fn draw_preferences(
     size: u8,
     others: Range<u64>,
 ) -> Option<Box<TicketPreferences>> {
-    let mut wishes = TicketPreferences::default();
+    let mut preferences = TicketPreferences::default();
     if draw_share(rng, spec.avoid_share) {
         let avoided = 1 + draw_below(rng, AVOIDED_MAX as u64) as usize;
         let known = others.end.saturating_sub(others.start);
@@ -70,32 +70,32 @@ fn draw_preferences(
         };
         let avoid = (0..avoided.min(known as usize))
             .map(|_| of_its_kind(others.start + draw_below(rng, known)));
-        wishes.avoid = avoid.collect::<ArrayVec<TicketPlayer, AVOIDED_MAX>>();
+        preferences.avoid = avoid.collect::<ArrayVec<TicketPlayer, AVOIDED_MAX>>();
     }
     if spec.role_weights[1..].iter().any(|&weight| weight > 0) {
         for _ in 0..size {
             let drawn = draw_weighted(rng, &spec.role_weights);
             if let Some(role) = drawn.checked_sub(1) {
-                wishes.roles[role] += 1;
+                preferences.roles[role] += 1;
             }
         }
     }
     let regions = spec.regions.min(REGIONS_MAX);
     if regions > 0 {
         let first = draw_below(rng, u64::from(regions));
-        // Half of them accept the next region.
+        // Half of the parties also accept the next region.
         let next = (first + draw_below(rng, 2)) % u64::from(regions);
-        wishes.regions = 1 << first | 1 << next;
+        preferences.regions = 1 << first | 1 << next;
     }
-    (wishes != TicketPreferences::default()).then(|| Box::new(wishes))
+    (preferences != TicketPreferences::default()).then(|| Box::new(preferences))
 }
 
-/// A size from 1 to 5 by these weights; 1 when all are 0.
+/// A random size from 1 to 5 by these weights; 1 if all are 0.
 pub(super) fn draw_size(rng: &mut impl Rng, weights: &[u32; 5]) -> u8 {
     draw_weighted(rng, weights) as u8 + 1
 }
 
-/// An index by these weights; the first when all are 0.
+/// A random index by these weights; 0 if all are 0.
 fn draw_weighted(rng: &mut impl Rng, weights: &[u32; 5]) -> usize {
     let total: u64 = weights.iter().copied().map(u64::from).sum();
     let mut drawn = draw_below(rng, total);
@@ -108,21 +108,20 @@ fn draw_weighted(rng: &mut impl Rng, weights: &[u32; 5]) -> usize {
     0
 }
 
-/// A number below `below`, or 0: the high half of the product is even to within `below` · 2⁻⁶⁴.
+/// A uniform number below `below`; 0 if `below` is 0. The bias of the multiplication is at most `below` · 2⁻⁶⁴.
 fn draw_below(rng: &mut impl Rng, below: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(below)) >> 64) as u64
 }
 
-/// Whether a draw falls into a share from 0 to 1; draws nothing at 0.
+/// Returns `true` with probability `share` (0 to 1); draws nothing at 0.
 pub(super) fn draw_share(rng: &mut impl Rng, share: f32) -> bool {
     // NaN stays NaN when clamped, and the cast turns it into 0.
     let of_65536 = (share.clamp(0.0, 1.0) * 65_536.0) as u64;
     of_65536 > 0 && draw_below(rng, 65_536) < of_65536
 }
 
-/// How far a value lies from its mean, nearly normally distributed with this standard deviation and never
-/// more than six times as far: the sum of twelve even draws of 16 bits, whose own deviation is 2¹⁶. In
-/// integers it is the same everywhere.
+/// A random deviation from a mean: nearly normally distributed with this standard deviation, and at most six times as large. It is
+/// the scaled sum of twelve uniform 16-bit draws, whose standard deviation is 2¹⁶. Integers make it the same on all platforms.
 fn draw_deviation(rng: &mut impl Rng, deviation: u32) -> i64 {
     let mut sum = 0;
     for _ in 0..3 {
@@ -150,7 +149,7 @@ mod tests {
         let mut counts = [0u32; 5];
         (0..100_000).for_each(|_| counts[usize::from(draw_size(&mut rng, &weights)) - 1] += 1);
         for (count, weight) in counts.into_iter().zip(weights) {
-            // Four standard deviations of the widest class are about 620.
+            // Four standard deviations of the largest class are about 620.
             assert!(count.abs_diff(1000 * weight) < 700, "{counts:?}");
         }
         assert_eq!(counts[3], 0);
@@ -213,17 +212,17 @@ mod tests {
             );
             let ticket = draw_ticket(&mut rng, &spec, ModeId(0), PARTY, 3, 40..60);
             levels[usize::from(ticket.level) - 10] += 1;
-            let wishes = ticket.preferences.unwrap();
-            assert_eq!(wishes.roles[0] + wishes.roles[2], 3);
-            assert!((1..=2).contains(&wishes.regions.count_ones()) && wishes.regions < 8);
+            let preferences = ticket.preferences.unwrap();
+            assert_eq!(preferences.roles[0] + preferences.roles[2], 3);
+            assert!((1..=2).contains(&preferences.regions.count_ones()) && preferences.regions < 8);
             assert!(
-                wishes
+                preferences
                     .avoid
                     .iter()
                     .all(|player| { matches!(player, TicketPlayer::Synthetic(40..60)) })
             );
-            avoiding += u32::from(!wishes.avoid.is_empty());
-            regions |= wishes.regions;
+            avoiding += u32::from(!preferences.avoid.is_empty());
+            regions |= preferences.regions;
         }
         assert_eq!(regions, 7);
         assert!(levels.iter().all(|&count| count > 1200), "{levels:?}");

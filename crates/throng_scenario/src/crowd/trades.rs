@@ -1,8 +1,7 @@
-//! Synthetic players that persist and trade: coins and items change owners, and none may be doubled or lost.
+//! Synthetic players that persist and trade: coins and items change owners, and none may be duplicated or lost.
 //!
 //! Every player starts with [`START_COINS`] coins and [`START_ITEMS`] items, each with a unique name that contains its first
-//! owner. So the expected content of a store is known: the coins of all its players, and exactly their items, with any owner
-//! now.
+//! owner. The expected content of a store is therefore known: the sum of all coins, and each item exactly once, with any owner.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +43,7 @@ const ITEMS_ID: u16 = 901;
 const COINS_ENCODING: Encoding = Encoding::Varint;
 const ITEMS_ENCODING: Encoding = Encoding::Bytes { max: 200 };
 
-/// The property of a player.
+/// The coins and items of a player.
 ///
 /// ```
 /// use throng::prelude::PlayerId;
@@ -63,28 +62,28 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The property of a player without a record.
+    /// The inventory of a player without a record.
     #[must_use]
     pub fn starting(player: PlayerId) -> Self {
-        let ware = |nth| format!("{:x}.{nth}", player.0);
+        let item = |nth| format!("{:x}.{nth}", player.0);
         Self {
             coins: START_COINS,
-            items: (0..START_ITEMS).map(ware).collect(),
+            items: (0..START_ITEMS).map(item).collect(),
         }
     }
 
-    /// The property of a player by its record; the starting property when the record is new.
+    /// The inventory in a player's record; the starting inventory if the record is new.
     #[must_use]
     pub fn from_record(record: &PlayerRecord) -> Self {
         let coins = record.count(COINS_ID, COINS_ENCODING);
-        let wares = record.value(ITEMS_ID, ITEMS_ENCODING);
-        let (Some(coins), Some(AttributeValue::Bytes(wares))) = (coins, wares) else {
+        let items = record.value(ITEMS_ID, ITEMS_ENCODING);
+        let (Some(coins), Some(AttributeValue::Bytes(items))) = (coins, items) else {
             return Self::starting(record.player);
         };
-        let wares = String::from_utf8_lossy(&wares);
+        let items = String::from_utf8_lossy(&items);
         Self {
             coins: u32::try_from(coins).unwrap_or(u32::MAX),
-            items: wares.split_whitespace().map(str::to_owned).collect(),
+            items: items.split_whitespace().map(str::to_owned).collect(),
         }
     }
 }
@@ -96,7 +95,7 @@ impl StateHashed for Inventory {
     }
 }
 
-/// Synthetic players trade with each other, and their property persists. Adds [`CrowdPlugin`] and [`PlayerStorePlugin`] when they
+/// Synthetic players trade with each other, and their inventories persist. Adds [`CrowdPlugin`] and [`PlayerStorePlugin`] when they
 /// are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TradePlugin;
@@ -110,9 +109,9 @@ impl TradePlugin {
             spec.to(Audience::OWNER).persistent()
         };
         let coins = spec("coins", COINS_ID, COINS_ENCODING);
-        let wares = spec("wares", ITEMS_ID, ITEMS_ENCODING);
+        let items = spec("wares", ITEMS_ID, ITEMS_ENCODING);
         app.replicate_field(coins, |owner: &Inventory| owner.coins)
-            .replicate_field(wares, |owner: &Inventory| {
+            .replicate_field(items, |owner: &Inventory| {
                 AttributeValue::from(owner.items.join(" ").as_str())
             })
             .init_resource::<DetachedInventories>()
@@ -140,66 +139,66 @@ impl TradePlugin {
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TradeSystems;
 
-/// The property of online players without an object, such as spectators, until they get one.
+/// The inventories of online players without an object, such as spectators, until they get one.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 struct DetachedInventories(#[memory(each_value)] BTreeMap<PlayerId, Inventory>);
 
-/// Keeps the property of a player whose object is removed, for its next one.
+/// Stores the inventory of a player whose object is removed, for its next object.
 fn store_inventory(
     gone: On<Remove<Inventory>>,
     owners: Query<(&PlayerId, &Inventory)>,
-    directory: Res<PlayerStore>,
+    store: Res<PlayerStore>,
     mut left: ResMut<DetachedInventories>,
 ) {
-    if let Ok((&player, belongings)) = owners.get(gone.entity)
-        && directory.is_live(player)
+    if let Ok((&player, inventory)) = owners.get(gone.entity)
+        && store.is_live(player)
     {
-        left.0.insert(player, belongings.clone());
+        left.0.insert(player, inventory.clone());
     }
 }
 
-/// Gives loaded players their property, and new objects the property of the old ones.
+/// Inserts inventories into objects of players: from the record of a loaded player, or as stored when its last object was removed.
 fn insert_inventories(
     mut loaded: MessageReader<PlayerLoaded>,
-    (players, directory): (Res<Players>, Res<PlayerStore>),
+    (players, store): (Res<Players>, Res<PlayerStore>),
     mut left: ResMut<DetachedInventories>,
     mut commands: Commands,
 ) {
-    // The property kept for a player that left is older than its record.
-    left.0.retain(|&player, _| directory.is_live(player));
+    // Drop the inventories of players that left; their records are newer.
+    left.0.retain(|&player, _| store.is_live(player));
     for PlayerLoaded { record, .. } in loaded.read() {
         left.0.insert(record.player, Inventory::from_record(record));
     }
-    left.0.retain(|&player, belongings| {
+    left.0.retain(|&player, inventory| {
         let Some(entity) = players.entity(player) else {
             return true;
         };
-        commands.entity(entity).try_insert(belongings.clone());
+        commands.entity(entity).try_insert(inventory.clone());
         false
     });
 }
 
-/// Pairs of players trade.
+/// Lets random pairs of players trade, up to 8 times per tick.
 fn trade(
     mut owners: Query<(Entity, &PlayerId, &mut Inventory), With<CrowdMember>>,
     mut transfers: MessageWriter<AtomicSaveRequest>,
-    (crowds, directory): (Res<Crowds>, Res<PlayerStore>),
+    (crowds, store): (Res<Crowds>, Res<PlayerStore>),
     mut streams: ResMut<RandomStreams>,
 ) {
     if crowds.is_halted() {
         return;
     }
-    let here = owners.iter().map(|(entity, &player, _)| (player, entity));
-    let mut here: Vec<(PlayerId, Entity)> = here
-        .filter(|&(player, _)| directory.is_live(player))
+    let traders = owners.iter().map(|(entity, &player, _)| (player, entity));
+    let mut traders: Vec<(PlayerId, Entity)> = traders
+        .filter(|&(player, _)| store.is_live(player))
         .collect();
-    if here.len() < 2 {
+    if traders.len() < 2 {
         return;
     }
-    here.sort_unstable();
+    traders.sort_unstable();
     let random = streams.stream("trades");
     for _ in 0..TRADES_PER_TICK {
-        let mut pick = || here[random.random_range(0..here.len())];
+        let mut pick = || traders[random.random_range(0..traders.len())];
         let (one, other) = (pick(), pick());
         let Ok([(.., mut giver), (.., mut taker)]) = owners.get_many_mut([one.1, other.1]) else {
             continue;
@@ -250,17 +249,17 @@ mod tests {
             assert!(ITEMS_ENCODING.fits(&value) && taker.items.len() <= ITEMS_MAX);
         }
         let coins: u32 = owners.iter().map(|owner| owner.coins).sum();
-        let mut wares: Vec<&String> = owners.iter().flat_map(|owner| &owner.items).collect();
-        wares.sort_unstable();
-        wares.dedup();
+        let mut items: Vec<&String> = owners.iter().flat_map(|owner| &owner.items).collect();
+        items.sort_unstable();
+        items.dedup();
         assert_eq!(
-            (coins, wares.len()),
+            (coins, items.len()),
             (4 * START_COINS, 4 * START_ITEMS as usize)
         );
     }
 
     #[test]
-    fn trades_fill_a_bag_and_no_more() {
+    fn trades_respect_the_item_limit() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let mut giver = Inventory::starting(PlayerId(1));
         let mut taker = Inventory::starting(PlayerId(2));

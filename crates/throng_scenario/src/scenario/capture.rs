@@ -7,7 +7,7 @@ use throng::outbox::{CaptureSink, PacketSink};
 use throng::wire::CloseReason;
 use throng::wire::{Channel, ClientId};
 
-/// The output of a packet capture; the run's and the outbox's half write into the same.
+/// The output of a packet capture, shared by the run and the sink in the outbox.
 #[derive(Clone)]
 pub(super) struct PacketLog(Arc<Mutex<Option<CaptureWriter>>>);
 
@@ -48,7 +48,7 @@ impl PacketLog {
         }
     }
 
-    /// Calls the capture, unless it is finished.
+    /// Calls `act` with the capture; returns the default value if the capture is finished.
     fn with<T: Default>(&self, act: impl FnOnce(&mut CaptureWriter) -> T) -> T {
         let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sink.as_mut().map(act).unwrap_or_default()
@@ -71,7 +71,7 @@ impl PacketSink for CapturingSink {
         self.next.close(client, reason);
     }
 
-    /// The capture is flushed at its end: a write for each tick would be slow.
+    /// Does not flush the capture, since a write per tick would be slow; [`PacketLog::finish`] does.
     fn flush(&mut self) {
         self.next.flush();
     }

@@ -1,6 +1,7 @@
 //! Expectations, judged at the end of a run.
 //!
-//! A passed run means that everything was checked: an expectation with nothing to judge is *not exercised*, which is no pass.
+//! A passed run means that everything was checked: an expectation with nothing to judge is *not exercised*, which does not count as
+//! passed.
 
 use std::collections::BTreeMap;
 
@@ -22,30 +23,30 @@ use throng::nav::NavStats;
 use throng::session::{SessionStats, Sessions};
 use throng::world::SceneId;
 
-/// Which expectations on wall time are judged; the others are only shown.
+/// Which expectations on wall time are judged; the others are only reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimingChecks {
     /// None.
     Never,
-    /// Those that are explicit, [`Expectation::TicksUnderMs`].
+    /// Only explicit ones, [`Expectation::TicksUnderMs`].
     #[default]
     AsWritten,
     /// All.
     Always,
 }
 
-/// The input of the judgement.
+/// The input of the checks.
 pub(super) struct Evidence<'a> {
     pub world: &'a World,
     pub report: &'a Report,
     /// The report as JSON, at the ends of time windows, by tick.
     pub snapshots: &'a BTreeMap<u64, Value>,
-    /// Whether nothing was left to do at the end.
+    /// Whether the run was idle at the end; the error is the reason why not.
     pub at_rest: Result<(), String>,
     pub time: TimingChecks,
 }
 
-/// What was found.
+/// The result of one check.
 struct ExpectationCheck {
     verdict: Verdict,
     found: String,
@@ -69,9 +70,9 @@ impl ExpectationCheck {
         }
     }
 
-    /// Whether no memory was leaked; known when the world is dropped.
+    /// Checks for leaked memory, which is known only after the world was dropped.
     fn from_leaks(found: Option<&LeakSummary>) -> Self {
-        // Without the counting allocator it is unknown.
+        // Without the counting allocator nothing was recorded.
         let Some(found) = found.filter(|_| allocation_count() > 0) else {
             return Self::not_exercised("allocations were not tracked");
         };
@@ -106,14 +107,14 @@ impl ExpectationCheck {
     }
 }
 
-/// The figures between the ends of a window of time, or of the whole run.
+/// The counters of a window of time, or of the whole run.
 struct WindowCounters<'a> {
     start: Option<&'a Value>,
     end: &'a Value,
 }
 
 impl WindowCounters<'_> {
-    /// A figure, or its growth.
+    /// The growth of a monotonic counter, or the value of any other figure at the end.
     fn value(&self, name: &str) -> Option<f64> {
         let end = counters::counter_value(self.end, name)?;
         let start = self.start.filter(|_| counters::only_grows(name));
@@ -152,12 +153,13 @@ pub(super) fn check_leaks(scenario: &Scenario, report: &mut Report, time: Timing
     }
 }
 
-/// Judges every expectation, after all activity has stopped, and that no cue of the script failed.
+/// Judges all expectations, after all activity has stopped. A scenario with a script implicitly expects
+/// [`Expectation::NoScriptErrors`].
 pub(super) fn check_expectations(
     scenario: &Scenario,
     evidence: &Evidence,
 ) -> Vec<ExpectationResult> {
-    // A report that cannot be written as JSON has no figures, and every expectation on one fails.
+    // If the report cannot be converted to JSON, no figure has a value.
     let last = serde_json::to_value(evidence.report).unwrap_or_default();
     let watch = evidence.world.resource::<TickChecks>();
     let report = evidence.report;
@@ -188,13 +190,13 @@ pub(super) fn check_expectations(
     };
     let expect = || scenario.expect.iter();
     let allows = expect().any(|e| matches!(e, Expectation::AllowScriptErrors));
-    let says = expect().any(|e| matches!(e, Expectation::NoScriptErrors));
+    let is_explicit = expect().any(|e| matches!(e, Expectation::NoScriptErrors));
     let has_script = report.script_cues_run > 0 || report.script_error_count > 0;
     let written = expect()
         .enumerate()
         .filter(|(_, expectation)| !matches!(expectation, Expectation::AllowScriptErrors));
     let mut all: Vec<ExpectationResult> = written.map(judge_one).collect();
-    if has_script && !allows && !says {
+    if has_script && !allows && !is_explicit {
         let finding = no_script_errors(report);
         all.push(expectation_result(
             &Expectation::NoScriptErrors,
@@ -205,7 +207,7 @@ pub(super) fn check_expectations(
     all
 }
 
-/// Whether an expectation is about the state at rest, and not only about the figures of the run.
+/// Whether an expectation needs the state at rest, not only figures, times or the hash of the run.
 pub(super) fn needs_rest(expectation: &Expectation) -> bool {
     let (plain, _) = expectation.split_window();
     let is_figure = matches!(plain, Expectation::Counter { .. } | Expectation::HashIs(_));
@@ -224,7 +226,8 @@ pub(super) fn unchecked_expectations(scenario: &Scenario) -> Vec<ExpectationResu
     scenario.expect.iter().map(not_checked).collect()
 }
 
-/// The result, unless it is about wall time, which is then not checked.
+/// The result of an expectation. If it is about wall time and `time` excludes it, a failure becomes `SlowMachine` and any other
+/// verdict `NotChecked`.
 fn expectation_result(
     expectation: &Expectation,
     finding: ExpectationCheck,
@@ -268,11 +271,11 @@ fn check_expectation(
 ) -> ExpectationCheck {
     let report = evidence.report;
     match expectation {
-        Expectation::ViewsWithinCap => never_happened(watched, "nobody saw anybody", || {
+        Expectation::ViewsWithinCap => never_happened(watched, "no object was in a view", || {
             format!("longest view list {}", report.views.longest_list)
         }),
         Expectation::NoObjectOnBlockedTile => {
-            never_happened(watched, "nobody was there", || "nobody".to_owned())
+            never_happened(watched, "no object was there", || "none".to_owned())
         }
         Expectation::PathsExact { share } => paths_exact(watched, *share),
         Expectation::TickP99UnderMs(_)
@@ -284,7 +287,7 @@ fn check_expectation(
             let requested = figures.count("paths.requested");
             let unreachable = figures.count("paths.unreachable");
             match requested {
-                0 => ExpectationCheck::not_exercised("no path was asked for"),
+                0 => ExpectationCheck::not_exercised("no path was requested"),
                 _ => {
                     ExpectationCheck::new(unreachable == 0, format!("{unreachable} of {requested}"))
                 }
@@ -298,7 +301,7 @@ fn check_expectation(
             ExpectationCheck::new(matches >= *count, format!("{matches} matches"))
         }
         Expectation::WaitUnderS(seconds) => {
-            // Parties that still wait count with their waiting time.
+            // Parties that still wait are included with their waiting time so far.
             let longest = report.matchmaking.max_wait_s;
             let longest = longest.max(report.matchmaking.waiting_for_s);
             match report.matchmaking.matches {
@@ -330,14 +333,14 @@ fn check_expectation(
         } => counter_between(figures.value(name), *at_least, *at_most),
         Expectation::NoScriptErrors => no_script_errors(report),
         Expectation::NoCuesWithoutEffect => no_cues_without_effect(report),
-        // Left out above, and refused by validation within a window.
+        // `check_expectations` skips or unwraps these, and validation rejects them inside a window.
         Expectation::AllowScriptErrors
         | Expectation::After { .. }
         | Expectation::Between { .. } => ExpectationCheck::not_exercised("nothing to judge"),
     }
 }
 
-/// The counter is available and within its limits.
+/// Checks that a counter is available and within its limits.
 fn counter_between(
     found: Option<f64>,
     at_least: Option<f64>,
@@ -348,11 +351,11 @@ fn counter_between(
     };
     let is_within =
         at_least.is_none_or(|least| found >= least) && at_most.is_none_or(|most| found <= most);
-    // Thousandths; most figures are whole numbers.
+    // Rounded to thousandths; most figures are integers.
     ExpectationCheck::new(is_within, format!("{}", (found * 1e3).round() / 1e3))
 }
 
-/// The figure and its limit; `None` for an expectation that is not about one number.
+/// The found value and its limit; `None` for an expectation that does not compare one number.
 fn margin(
     expectation: &Expectation,
     watched: Option<&WatchedExpectation>,
@@ -392,7 +395,7 @@ fn margin(
             at_most,
         } => {
             let found = figures.value(name)?;
-            // Of two bounds, the relatively nearer one.
+            // Of two bounds, the one with less headroom.
             let least = at_least.map(|least| Margin::new(found, least, MarginSide::AtLeast, ""));
             let most = at_most.map(|most| Margin::new(found, most, MarginSide::AtMost, ""));
             let sides = least.into_iter().chain(most);
@@ -402,45 +405,51 @@ fn margin(
     })
 }
 
-/// Violations that were checked in every tick.
+/// The result of an expectation that is checked in every tick: it must not have been violated.
 fn never_happened(
     watched: Option<&WatchedExpectation>,
     nothing: &str,
-    well: impl FnOnce() -> String,
+    describe_success: impl FnOnce() -> String,
 ) -> ExpectationCheck {
     match watched {
         Some(watched) if watched.checked > 0 => {
             let violation = watched.violations.describe();
-            ExpectationCheck::new(violation.is_none(), violation.unwrap_or_else(well))
+            ExpectationCheck::new(
+                violation.is_none(),
+                violation.unwrap_or_else(describe_success),
+            )
         }
         _ => ExpectationCheck::not_exercised(nothing),
     }
 }
 
-fn paths_exact(watched: Option<&WatchedExpectation>, asked: Option<f64>) -> ExpectationCheck {
+fn paths_exact(
+    watched: Option<&WatchedExpectation>,
+    required_share: Option<f64>,
+) -> ExpectationCheck {
     let (checked, found) = watched.map_or((0, 0), |watched| (watched.checked, watched.found));
-    if found > 0 && (checked as f64) < (asked.unwrap_or(0.0) * found as f64).floor() {
+    if found > 0 && (checked as f64) < (required_share.unwrap_or(0.0) * found as f64).floor() {
         return ExpectationCheck::not_exercised(format!(
-            "only {checked} of {found} paths could be searched anew"
+            "only {checked} of {found} paths could be searched again"
         ));
     }
     let nothing = match found {
         0 => "no path was found".to_owned(),
-        _ => format!("none of {found} paths could be searched anew"),
+        _ => format!("none of {found} paths could be searched again"),
     };
     let share = 100.0 * checked as f64 / found.max(1) as f64;
     never_happened(watched, &nothing, || {
-        format!("a sample of {checked} of {found} ({share:.1} %) searched anew by A*")
+        format!("a sample of {checked} of {found} ({share:.1} %) searched again by A*")
     })
 }
 
 fn ticks_under(limit: Option<TickLimit>, watched: Option<&WatchedExpectation>) -> ExpectationCheck {
     let (Some(limit), Some(watched)) = (limit, watched.filter(|watched| watched.checked > 0))
     else {
-        return ExpectationCheck::not_exercised("the run ended before a tick counted");
+        return ExpectationCheck::not_exercised("the run ended before the first counted tick");
     };
     let (under, ticks) = (watched.below_limit, watched.checked);
-    // Rounded up as a percentile is: of ten ticks, 99 in 100 are all ten.
+    // Rounded up, as for a percentile: 99 % of ten ticks are all ten.
     let needed = (limit.share * ticks as f64).ceil() as u64;
     let share = 100.0 * under as f64 / ticks as f64;
     let longest = watched.longest_ms;
@@ -467,7 +476,7 @@ fn no_script_errors(report: &Report) -> ExpectationCheck {
 fn no_cues_without_effect(report: &Report) -> ExpectationCheck {
     match &report.cues_without_effect[..] {
         [] if report.script_cues_run == 0 => ExpectationCheck::not_exercised("no cue ran"),
-        [] => ExpectationCheck::new(true, "all did something".to_owned()),
+        [] => ExpectationCheck::new(true, "all cues had an effect".to_owned()),
         [first, ..] => ExpectationCheck::new(false, first.clone()),
     }
 }
@@ -478,7 +487,7 @@ fn mirrors_equal(evidence: &Evidence) -> ExpectationCheck {
         Some(error) => ExpectationCheck::new(false, error),
         None if let Err(why) = &evidence.at_rest => ExpectationCheck::not_at_rest(why),
         None if mirrors == 0 => {
-            ExpectationCheck::not_exercised("no client with a mirror was there in the end")
+            ExpectationCheck::not_exercised("no client with a mirror was in the world at the end")
         }
         None => ExpectationCheck::new(true, format!("{mirrors} mirrors")),
     }
@@ -501,17 +510,17 @@ fn views_stable(evidence: &Evidence) -> ExpectationCheck {
         }
     }
     if world.resource::<TickChecks>().viewer_count() == 0 {
-        return ExpectationCheck::not_exercised("nobody with a view was there in the end");
+        return ExpectationCheck::not_exercised("no object had a view at the end");
     }
-    ExpectationCheck::new(true, format!("{links} links as they should be"))
+    ExpectationCheck::new(true, format!("{links} view links are correct"))
 }
 
-/// Nothing is lost: every party, message, session and path request is accounted for.
+/// Checks that every party, message, session and path request is accounted for.
 fn check_conserved(world: &World, report: &Report) -> ExpectationCheck {
     let inbox = &report.inbox;
     let backlog = world.resource::<Inbox>().backlog() as u64;
     let parties = world.resource::<Matchmaker>().tickets_conserved();
-    // The figures are those of the end of the run; later arrivals, until all is at rest, are counted on both sides.
+    // These are current counters, not those of the report: messages that arrived after the end of the run are in both sums.
     let counters = world.resource::<Inbox>().counters();
     let messages = counters.received == counters.handled + counters.refused + backlog;
     let stats = world.resource::<SessionStats>();

@@ -1,5 +1,6 @@
 //! The figures of a report by name, as expectations use them: `paths.found` is the JSON report's `"paths": {"found": …}`. A mode
-//! of matchmaking has its name in the path, `matchmaking.modes.arena.matches`, and so have the objects of a tag, `tags.wolves`.
+//! of matchmaking has its name in the path, `matchmaking.modes.arena.matches`, and so has the number of objects with a tag,
+//! `tags.wolves`.
 //!
 //! Invariant: the names equal those of the report; a test compares them.
 
@@ -232,13 +233,13 @@ pub(super) const FORMER_NAMES: [(&str, &str); 49] = [
     ("directory.max_unsaved", "player_store.max_unsaved"),
 ];
 
-/// The name that a counter has now.
+/// The current name of a counter.
 pub(super) fn current_name(name: &str) -> &str {
     let former = FORMER_NAMES.iter().find(|(former, _)| *former == name);
     former.map_or(name, |(_, current)| current)
 }
 
-/// A figure of a report in JSON; `None` when it is not known, such as the process's memory where nobody reads it.
+/// A figure of a report in JSON; `None` if the report has no value for it, such as process memory that was not measured.
 pub(super) fn counter_value(report: &Value, name: &str) -> Option<f64> {
     let name = current_name(name);
     if let Some((mode, figure)) = name
@@ -279,8 +280,8 @@ mod tests {
             }),
             configure: vec![Box::new(|app| {
                 app.add_plugins(PlayerStorePlugin);
-                let mut directory = app.world_mut().resource_mut::<PlayerStore>();
-                directory.open(MemoryDisk::default()).unwrap();
+                let mut store = app.world_mut().resource_mut::<PlayerStore>();
+                store.open(MemoryDisk::default()).unwrap();
             })],
             ..RunOptions::default()
         };

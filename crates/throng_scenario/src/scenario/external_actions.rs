@@ -1,5 +1,5 @@
-//! External actions: cues of an operator while the scenario runs. They are script actions, parsed and validated like those of a
-//! file, and run at a fixed point in the tick, after the script's own.
+//! External actions: script actions that an operator starts while a scenario runs. They are parsed and validated like those of a
+//! file, and run at a fixed point in the tick, after the script.
 //!
 //! With external actions a run is no longer determined by its scenario and seed: see [`ExternalActions::run_count`].
 
@@ -20,7 +20,7 @@ pub const EXTERNAL_ACTION_BYTES_MAX: usize = 1_000;
 /// The outcome of an external action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalActionResult {
-    /// The action as it was written.
+    /// The text of the action.
     pub text: String,
     /// The tick in which it ran.
     pub tick: u64,
@@ -38,7 +38,7 @@ pub(super) struct ExternalActions {
 }
 
 impl ExternalActions {
-    /// Queues an action that was [read](read_cue) from a text for the next tick; the error text if the queue is full.
+    /// Queues a [parsed](read_external_action) action for the next tick; returns the error text if the queue is full.
     pub fn enqueue(&mut self, text: &str, action: Action) -> Result<(), String> {
         if self.queue.len() >= EXTERNAL_ACTIONS_MAX {
             return Err(format!(
@@ -54,7 +54,7 @@ impl ExternalActions {
         self.queue.pop_front()
     }
 
-    /// Records an outcome; the oldest unread outcomes are dropped.
+    /// Records an outcome; if too many are unread, drops the oldest.
     pub fn record(&mut self, text: String, tick: u64, fault: Option<String>) {
         tracing::info!(tick, action = text, error = fault, "external action ran");
         self.run_count += 1;
@@ -68,7 +68,7 @@ impl ExternalActions {
         });
     }
 
-    /// Takes the outcomes since the last time.
+    /// Takes the outcomes since the last call.
     pub fn take_results(&mut self) -> Vec<ExternalActionResult> {
         self.results.drain(..).collect()
     }
@@ -89,7 +89,7 @@ pub(super) fn read_external_action(
     let action = parse_action(text)?;
     if matches!(action, Action::OpenScene(_)) {
         return Err(
-            "expected another action: a scene that is opened may name a file, which only a scenario may".into(),
+            "`OpenScene` is not available here: it can name a map file, which only a scenario may do".into(),
         );
     }
     check_external_action(scenario, &action, ATTRIBUTE_NAMES, behaviours)?;

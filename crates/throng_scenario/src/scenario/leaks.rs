@@ -1,7 +1,8 @@
 //! Leak check: after the last tick all players and NPCs leave, all scenes close, and the server is dropped.
 //!
 //! ```text
-//! start-up over ─▶ allocations are recorded ─▶ the run ─▶ expectations ─▶ all leave, scenes close ─▶ retained ─▶ the server goes ─▶ leaked
+//! start-up over ─▶ allocations are recorded ─▶ the run ─▶ expectations ─▶ all leave, scenes close ─▶ retained ─▶ the server is
+//! dropped ─▶ leaked
 //! ```
 //! Most memory that is *retained* while the server still exists is capacity for later use; state retained per player that left
 //! appears as many blocks of one function. *Leaked* memory outlives the server.
@@ -25,7 +26,7 @@ pub struct LeakedAllocations {
     pub callers: Vec<String>,
 }
 
-/// Unfreed allocations, each list largest first; only of functions of this crate and the game.
+/// Unfreed allocations. The lists contain functions of this crate and the game only, largest first.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LeakSummary {
     /// Bytes that were still allocated after all players had left, of all crates.
@@ -44,7 +45,7 @@ pub struct LeakSummary {
     pub has_line_tables: bool,
 }
 
-/// Number of blocks of one function from which on they count as state of players that left, instead of capacity.
+/// From this number on, the blocks of one function count as state of players that left, not as capacity.
 #[cfg(feature = "leak-track")]
 const GROWING_BLOCKS: usize = 64;
 
@@ -54,7 +55,7 @@ pub(super) fn start_tracking() {
     throng::memory::track_leaks();
 }
 
-/// Allocations in `work` are not tracked.
+/// Runs `work` without tracking its allocations.
 pub(super) fn without_tracking<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(feature = "leak-track")]
     return throng::memory::without_leak_tracking(work);
@@ -82,7 +83,7 @@ pub(super) fn find_leaks(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     };
     close_sessions_and_scenes(&mut server);
     server.step(quiet_ticks);
-    // The clients that the run itself played are removed as well.
+    // The mirrors of synthetic clients are not state of the server.
     let mut clients = server.world_mut().resource_mut::<SyntheticClients>();
     clients.clear_mirrors();
     let retained = without_leak_tracking(allocation_sites);
@@ -148,12 +149,12 @@ fn close_sessions_and_scenes(server: &mut Server) {
         .map(|(_, scene)| scene)
         .collect();
     for scene in scenes {
-        // It is open: it is on the list.
+        // Cannot fail: the scene is open.
         let _ = close_scene(world, scene);
     }
 }
 
-/// Such a build tracks nothing; expectations on leaks were refused earlier.
+/// Without the feature nothing is tracked, and validation rejects expectations on leaks.
 #[cfg(not(feature = "leak-track"))]
 pub(super) fn find_leaks(server: Server, _quiet_ticks: u64) -> LeakSummary {
     drop(server);

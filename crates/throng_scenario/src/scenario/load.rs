@@ -52,14 +52,15 @@ const STDIN: &str = "-";
 /// name. Parameters have the values that the file gives them.
 ///
 /// # Errors
-/// [`ScenarioError`] when there is neither, the file cannot be read or is larger than [`SCENARIO_BYTES_MAX`](super::SCENARIO_BYTES_MAX), or its
-/// text is no scenario. Whether it makes sense is for [`LoadedScenario::check`] to tell.
+/// [`ScenarioError`] if neither exists, if the file cannot be read or is larger than
+/// [`SCENARIO_BYTES_MAX`](super::SCENARIO_BYTES_MAX), or if its text cannot be parsed. Values are validated by
+/// [`LoadedScenario::check`].
 pub fn load(source: &str) -> Result<LoadedScenario, ScenarioError> {
     load_with(source, &[])
 }
 
-/// Like [`load`], with other values for some of its parameters: pairs of a name and the value as written in the file, but without
-/// the quotes of a text.
+/// Like [`load`], with other values for some parameters: pairs of a name and a value. A value is written as in the file, but a text
+/// without quotes.
 ///
 /// # Errors
 /// As [`load`], and [`ScenarioError::Parameter`] for a parameter that the scenario does not have, or that does not accept the value.
@@ -71,7 +72,7 @@ pub fn load_with(source: &str, set: &[(String, String)]) -> Result<LoadedScenari
 /// rest of the scenario with all errors, so that a check reports them at once.
 ///
 /// # Errors
-/// All errors of the file. After the last one it could not be read further.
+/// All errors found, if parsing could not continue after the last one.
 pub fn load_with_errors(
     source: &str,
     set: &[(String, String)],
@@ -89,7 +90,7 @@ pub fn load_with_errors(
     }
 }
 
-/// The text of a scenario, by any of its names.
+/// Finds the text of a scenario: standard input, a file, or a built-in.
 fn find_source(source: &str) -> Result<Source, ScenarioError> {
     let path = Path::new(source);
     if source == STDIN {
@@ -114,7 +115,7 @@ fn find_source(source: &str) -> Result<Source, ScenarioError> {
         });
     }
     if path.exists() {
-        let error = std::io::Error::other("it is no file");
+        let error = std::io::Error::other("it is not a file");
         return Err(ScenarioError::Read {
             path: path.to_owned(),
             source: error,
@@ -182,10 +183,10 @@ impl LoadedScenario {
         self.locate_result(validate(&self.scenario, attributes, behaviours))
     }
 
-    /// Reads an expectation that stands by itself, as it would be written in this scenario.
+    /// Parses and validates a single expectation, in the context of this scenario.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The error as text.
     pub fn read_expectation(&self, text: &str) -> Result<Expectation, String> {
         let expectation = read_value::<Expectation>(text)?;
         let checked = check_expectation(&ValuePath::root(), &expectation, &self.scenario);
@@ -222,8 +223,8 @@ impl LoadedScenario {
         }
     }
 
-    /// A warning for each field, action or other name that is written with an old name: it is accepted, and the message contains
-    /// the new name.
+    /// Returns a warning for each old name of a field, an action or another item. Old names are accepted; the message contains the
+    /// new name.
     #[must_use]
     pub fn old_names(&self) -> Vec<SourceError> {
         let mut found = self.sources.old_names();
@@ -236,7 +237,7 @@ impl LoadedScenario {
         shown.map(|problem| *self.locate_error(problem)).collect()
     }
 
-    /// Adds the place in the text to a problem.
+    /// Adds the location in the text to an error.
     #[must_use]
     pub fn locate_error(&self, problem: ValidationError) -> Box<SourceError> {
         if let Some(mistake) = self.sources.source_error(&problem) {
@@ -252,12 +253,12 @@ impl LoadedScenario {
     /// The path of a map file: a relative path is looked up next to the scenario's file first, then in the working directory.
     #[must_use]
     pub fn map_path(&self, named: &Path) -> PathBuf {
-        let beside = self
+        let in_folder = self
             .path
             .as_deref()
             .and_then(Path::parent)
             .map(|folder| folder.join(named));
-        beside
+        in_folder
             .filter(|path| path.is_file())
             .unwrap_or_else(|| named.to_owned())
     }
@@ -285,7 +286,7 @@ impl LoadedScenario {
         )
     }
 
-    /// The tiles of a scene's map, and the number of free ones; for a generated map without search data.
+    /// The rectangle of a scene's map, and its number of free tiles. A generated map is measured without creating search data.
     fn measure_map(&self, scene: &ScenarioScene) -> Result<(TileRect, u64), ScenarioError> {
         match &scene.map {
             MapSource::File(_) => {
@@ -298,7 +299,7 @@ impl LoadedScenario {
         }
     }
 
-    /// Adds the place of a scene's map to its error.
+    /// Adds the location of a scene's map to its error.
     fn locate_map_error<T>(
         &self,
         scene: &ScenarioScene,
@@ -378,7 +379,7 @@ impl LoadedScenario {
         }
     }
 
-    /// Adds the place in the text to an error.
+    /// Converts a validation error to an error with its location in the text.
     pub(super) fn locate_result<T>(
         &self,
         checked: Result<T, ValidationError>,

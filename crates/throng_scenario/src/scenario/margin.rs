@@ -28,7 +28,7 @@ pub struct Margin {
 }
 
 impl Margin {
-    /// A figure that has to be on a side of a limit.
+    /// Creates the margin of a figure that must be on this side of a limit.
     #[must_use]
     pub fn new(found: f64, limit: f64, side: MarginSide, unit: &str) -> Self {
         Self {
@@ -39,14 +39,14 @@ impl Margin {
         }
     }
 
-    /// The distance to the limit, as a fraction of the limit; below 0 on the wrong side.
+    /// The distance to the limit, as a fraction of the limit (for a limit of 0, the distance itself); negative on the wrong side.
     #[must_use]
     pub fn headroom(&self) -> f64 {
         let room = match self.side {
             MarginSide::Below | MarginSide::AtMost => self.limit - self.found,
             MarginSide::AtLeast => self.found - self.limit,
         };
-        // A limit of 0 has no fraction: any violation counts as 1.
+        // A limit of 0 has no fraction: take the distance itself.
         room / if self.limit == 0.0 {
             1.0
         } else {

@@ -1,4 +1,4 @@
-//! Match scenes: which queues open which scenes for their matches, and what fighters do there.
+//! Match scenes: the scenes that queues open for their matches, and the behaviour of players in them.
 //!
 //! ```text
 //! [instance]  scene opens ──▶ players of crowds are moved there and chase each other ──▶ home, unchanged
@@ -52,7 +52,7 @@ const SIGHT_M: f32 = 15.0;
 /// The walking speed of characters that exist for the match only, metres per second.
 const SPEED_M_S: f32 = 4.0;
 
-/// The scenario's state of the instances in which matches run.
+/// The scenario's own state of running matches.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct ScenarioMatches {
     stats: ScenarioMatchStats,
@@ -61,7 +61,7 @@ pub struct ScenarioMatches {
     characters: BTreeMap<InstanceId, Vec<(TicketPlayer, Entity)>>,
     /// The state of players of crowds before their match, which is restored after it.
     saved_states: BTreeMap<PlayerId, (Option<TeamId>, Option<Behaviour>)>,
-    /// Parties that have yet to leave, per queue; below 1 after each tick.
+    /// Number of parties that are due to leave, per queue, as a fraction; below 1 after each tick.
     pending_leaves: Vec<f64>,
     /// Matches that run without a scene.
     without_scene: u64,
@@ -178,7 +178,7 @@ impl InstanceHost for MatchHost {
     }
 }
 
-/// The queues with a match scene run in instances.
+/// Registers a host for the matches of each queue that has a match scene.
 pub(super) fn host_matches(world: &mut World) {
     let queues = world.resource::<ScenarioWorld>().scenario.queues.clone();
     for queue in queues {
@@ -199,7 +199,7 @@ pub(super) fn host_matches(world: &mut World) {
 
 /// Starts and ends matches, and replaces players who leave.
 pub(super) fn run_matches(world: &mut World) {
-    // Spawning and despawning runs observers, which may read the statistics, so these stay in the world.
+    // Spawning and despawning runs observers, which may read the statistics, so a copy of these stays in the world.
     let mut resource = world.resource_mut::<ScenarioMatches>();
     let stats = resource.stats;
     let mut matches = std::mem::replace(
@@ -234,8 +234,8 @@ pub(super) fn run_matches(world: &mut World) {
     };
     *world.resource_mut::<ScenarioMatches>() = matches;
     if let Some(mut script) = world.get_resource_mut::<ScenarioScript>() {
-        let told = faults.into_iter();
-        told.for_each(|what| script.add_error(tick, what));
+        let faults = faults.into_iter();
+        faults.for_each(|what| script.add_error(tick, what));
     }
 }
 
@@ -244,7 +244,7 @@ fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> V
     cursor.read(messages).cloned().collect()
 }
 
-/// Counts matches without a scene, and records faults.
+/// Counts matches without a scene, and returns the errors of the others.
 fn collect_refusals(world: &World, matches: &mut ScenarioMatches) -> Vec<String> {
     let mut faults = Vec::new();
     for refused in unread(world, &mut matches.cursors.refused) {
@@ -263,7 +263,7 @@ fn collect_refusals(world: &World, matches: &mut ScenarioMatches) -> Vec<String>
     faults
 }
 
-/// Restores players who are home again, and drops the state of players that are gone.
+/// Restores players who are home again, and drops the saved state of players that left.
 fn restore_returned_players(world: &mut World, matches: &mut ScenarioMatches, tick: u64) {
     let left = unread(world, &mut matches.cursors.left);
     let ended = unread(world, &mut matches.cursors.ended);
@@ -282,12 +282,12 @@ fn restore_returned_players(world: &mut World, matches: &mut ScenarioMatches, ti
         set_team(world, entity, team);
     }
     for ended in &ended {
-        // Their objects went with the scene.
+        // Their objects were despawned with the scene.
         matches.characters.remove(&ended.instance);
     }
     if !(left.is_empty() && ended.is_empty()) {
-        // There is no message for every player that is gone: one that loses its object in the tick in which its match ends is
-        // only counted, and one that could not be moved home is in a fault.
+        // Not every player that left has a message: a player that loses its object in the tick in which its match ends is only
+        // counted, and a player that could not be moved home is only in an error.
         let seats = world.resource::<Instances>();
         matches
             .saved_states
@@ -295,7 +295,8 @@ fn restore_returned_players(world: &mut World, matches: &mut ScenarioMatches, ti
     }
 }
 
-/// Players who entered a match fight: those of crowds with their own object, synthetic players with a character made for it.
+/// Lets players who entered a match fight: players of crowds with their own object, synthetic players with a character that is
+/// spawned for the match.
 fn start_fighting(world: &mut World, matches: &mut ScenarioMatches, tick: u64) -> Vec<String> {
     let mut faults = Vec::new();
     for InstanceOpened { instance, .. } in unread(world, &mut matches.cursors.opened) {
@@ -390,7 +391,7 @@ fn spawn_characters(
     fault
 }
 
-/// Parties without a home leave their matches at each queue's rate.
+/// Lets synthetic parties leave their matches, at the rate of each queue.
 fn leave_matches(world: &mut World, matches: &mut ScenarioMatches) {
     let scenario = &world.resource::<ScenarioWorld>().scenario;
     let hz = scenario.tick_hz;
@@ -414,7 +415,7 @@ fn leave_matches(world: &mut World, matches: &mut ScenarioMatches) {
     }
 }
 
-/// A random synthetic party of a mode leaves its match; returns whether there is one.
+/// Lets a random synthetic party of a mode leave its match; returns whether there was one.
 fn leave_one_match(world: &mut World, matches: &mut ScenarioMatches, mode: ModeId) -> bool {
     let draw = world
         .resource_mut::<RandomStreams>()
@@ -437,13 +438,13 @@ fn leave_one_match(world: &mut World, matches: &mut ScenarioMatches, mode: ModeI
         .into_iter()
         .flat_map(|lineup| lineup.sides())
         .flatten();
-    let gone: Vec<TicketPlayer> = parties
+    let leaving: Vec<TicketPlayer> = parties
         .filter(|ticket| ticket.party == party)
         .flat_map(|ticket| ticket.members.clone())
         .collect();
     if let Some(bodies) = matches.characters.get_mut(&id) {
-        for (_, body) in bodies.extract_if(.., |(player, _)| gone.contains(player)) {
-            // The character is gone when a script has closed its scene.
+        for (_, body) in bodies.extract_if(.., |(player, _)| leaving.contains(player)) {
+            // An error means that a script has closed the scene, and so despawned the character.
             let _ = despawn_object(world, body);
         }
     }
@@ -466,7 +467,7 @@ mod tests {
     use super::super::runner::{RunOptions, ScenarioRun};
     use super::*;
 
-    /// Half of the players log out in any tick, so that some do so when their matches end, and return at once.
+    /// In every tick, two players log out and two log in, so that some log out in the tick in which their match ends.
     const CHURN: &str = r#"Scenario(name: "churn", seed: 3,
         scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
         crowds: [Crowd(tag: "guests", kind: "player", count: 24, behaviour: Wander(radius_m: 9))],

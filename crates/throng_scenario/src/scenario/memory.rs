@@ -10,17 +10,17 @@ use throng::memory::{
 };
 use throng::sim::SimSystems;
 
-/// The process's memory, as far as it is known, and its use.
+/// The memory of the process, as far as it is known, and its distribution.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MemorySummary {
-    /// Resident memory now.
+    /// Current resident memory.
     pub rss_bytes: Option<u64>,
     /// Peak resident memory.
     pub peak_rss_bytes: Option<u64>,
     /// Growth of the resident heap and stacks since before the run was set up.
     pub grown_bytes: Option<u64>,
-    /// Growth of allocated bytes, as requested; the rest of `grown_bytes` is the allocator's. Known if allocations are counted
-    /// (feature `count-alloc`).
+    /// Growth of the bytes that were requested from the allocator; the rest of `grown_bytes` is its overhead. `None` unless
+    /// allocations are counted (feature `count-alloc`).
     pub allocated_bytes: Option<u64>,
     /// The memory of each module by its own accounting ([`memory_by_module`]); `nav_maps` is the search data of maps in `nav`.
     pub by_module: BTreeMap<&'static str, u64>,

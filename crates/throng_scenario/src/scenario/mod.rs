@@ -6,7 +6,7 @@
 //! | `behaviours/` | the registered behaviours and cues, and their parameters |
 //! | `builtin.rs` | the built-in scenarios |
 //! | `capture.rs` | capture of every packet of a run |
-//! | `checks.rs` | the judging of expectations |
+//! | `checks.rs` | expectations, judged at the end of a run |
 //! | `selection.rs` | the objects that a cue acts on |
 //! | `counters.rs` | the figures of a report by name |
 //! | `plausible.rs` | values outside the usual range of their field |
@@ -24,14 +24,14 @@
 //! | `read.rs` | reading the text of a scenario, within a limit |
 //! | `record/` | the record of a run tick by tick, in bounded memory |
 //! | `report.rs` | the figures of a run |
-//! | `rest.rs` | how a run comes to rest |
+//! | `rest.rs` | running until nothing is left to do |
 //! | `runner.rs` | running: set up, ticks, rest, judgement |
 //! | `schema/` | the types of a scenario file |
 //! | `script.rs` | cues, run at their time |
 //! | `sources.rs` | the files of a scenario, and their parameters |
 //! | `stored_report.rs` | former keys of stored reports |
 //! | `scenario_world.rs` | setting up scenes, crowds and queues on a server |
-//! | `text/` | from text to values, and from a wrong value back to its text |
+//! | `text/` | parsing, and the location of a value in the text |
 //! | `timed_cue.rs` | when cues run |
 //! | `validate/` | validation of a scenario |
 //! | `tick_checks.rs` | checks in every tick of a run |

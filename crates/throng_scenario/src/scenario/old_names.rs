@@ -21,7 +21,7 @@ pub(super) struct OldName {
 struct RenamedType {
     /// Its name in serde.
     name: &'static str,
-    /// The word for a field or variant of it in warnings.
+    /// The word in warnings for a field or variant of the type.
     noun: &'static str,
     /// The enclosing fields in a scenario by their current names, innermost last; none for the fields of the scenario itself.
     within: &'static [&'static str],

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use throng::store::{PlayerStore, PlayerStoreStats};
 
-/// Players that are loaded, held and saved: now, and over the run. See [`PlayerStoreStats`] for the definitions.
+/// Players that are loaded, leased and saved: currently, and over the run. See [`PlayerStoreStats`] for the definitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PlayerStoreSummary {
     /// Loaded players.
@@ -20,7 +20,7 @@ pub struct PlayerStoreSummary {
     pub logins_refused: u64,
     /// Acknowledged transactions.
     pub transactions: u64,
-    /// Players in them.
+    /// Players in these transactions.
     pub saves: u64,
     /// Players with a pending save now.
     pub unsaved: u64,
@@ -34,7 +34,7 @@ pub struct PlayerStoreSummary {
     pub store_failures: u64,
     /// Lookups of players on other nodes.
     pub lookups: u64,
-    /// Lookups answered at once.
+    /// Lookups that the cache answered.
     pub lookup_hits: u64,
     /// Players requested from the store.
     pub lookup_loads: u64,
@@ -44,31 +44,31 @@ pub struct PlayerStoreSummary {
 
 /// The current statistics; `None` without a store.
 pub(super) fn player_store_summary(world: &World) -> Option<PlayerStoreSummary> {
-    let directory = world.get_resource::<PlayerStore>()?;
+    let store = world.get_resource::<PlayerStore>()?;
     let stats = world.get_resource::<PlayerStoreStats>()?;
-    if !directory.has_store() {
+    if !store.has_store() {
         return None;
     }
     let figures = PlayerStoreSummary {
         loads: stats.loaded,
-        leases: directory.live_count() as u64,
+        leases: store.live_count() as u64,
         leases_lost: stats.lost,
         leases_expired: stats.expired,
         logins_refused: stats.refused,
         transactions: stats.transactions,
         saves: stats.players_saved,
-        unsaved: directory.unsaved() as u64,
+        unsaved: store.unsaved() as u64,
         max_unsaved: stats.unsaved_peak as u64,
         saves_refused: stats.unleased_saves,
         transfers_refused: stats.transfers_refused,
         store_failures: stats.failures,
         ..PlayerStoreSummary::default()
     };
-    Some(with_lookups(figures, directory))
+    Some(with_lookups(figures, store))
 }
 
-fn with_lookups(figures: PlayerStoreSummary, directory: &PlayerStore) -> PlayerStoreSummary {
-    let cache = directory.cache_stats().unwrap_or_default();
+fn with_lookups(figures: PlayerStoreSummary, store: &PlayerStore) -> PlayerStoreSummary {
+    let cache = store.cache_stats().unwrap_or_default();
     PlayerStoreSummary {
         lookups: cache.lookups,
         lookup_hits: cache.hits,

@@ -27,10 +27,7 @@ use throng::world::{Object, ObjectCategory, ObjectKinds, PlayerId};
 
 /// A run's figures. Every name is part of the program's interface.
 #[derive(Clone, Debug, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names say it, and the interface explains them"
-)]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Report {
     pub scenario: String,
     pub seed: u64,
@@ -77,7 +74,7 @@ pub struct Report {
     pub expectations: Vec<ExpectationResult>,
     /// How often cues ran.
     pub script_cues_run: u64,
-    /// How often external actions ran. If any did, another run of the scenario and seed is not the same.
+    /// How often external actions ran. If any did, the scenario and the seed do not reproduce this run.
     #[serde(skip_serializing_if = "is_zero")]
     pub external_actions: u64,
     pub script_error_count: u64,
@@ -87,14 +84,14 @@ pub struct Report {
     pub cues_without_effect: Vec<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires it")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
 /// Times of whole ticks at the start of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct StartUpSummary {
     pub ticks: u64,
     pub mean_ms: f64,
@@ -103,7 +100,7 @@ pub struct StartUpSummary {
 
 /// Times of a whole tick.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct TickTimeSummary {
     pub mean: f64,
     pub p50: f64,
@@ -113,7 +110,7 @@ pub struct TickTimeSummary {
 
 /// Times of a set.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct SetTimeSummary {
     pub mean_ms: f64,
     pub p50_ms: f64,
@@ -123,7 +120,7 @@ pub struct SetTimeSummary {
 
 /// Objects at the end, and their maximum.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct ObjectSummary {
     pub players: u64,
     pub npcs: u64,
@@ -133,7 +130,7 @@ pub struct ObjectSummary {
 
 /// Sessions: open at the end, the maximum, and the counters of the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct ClientSummary {
     pub now: u64,
     pub mirrors: u64,
@@ -147,7 +144,7 @@ pub struct ClientSummary {
 
 /// Connection and login queue counters: over the run, and current values.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct SessionSummary {
     /// Players in the login queue.
     pub login_queue: u64,
@@ -162,7 +159,7 @@ pub struct SessionSummary {
     pub awaiting_reconnect: u64,
     /// Sessions resumed over another connection.
     pub resumed: u64,
-    /// The part of them by token, by clients with a mirror that received the confirmation.
+    /// Those resumed by token, counted by clients with a mirror when they received the confirmation.
     pub resumed_by_token: u64,
     /// Players that control an object other than a player's own.
     pub possessing: u64,
@@ -179,7 +176,7 @@ pub struct SessionSummary {
 
 /// Path requests and their replies.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct PathSummary {
     pub requested: u64,
     pub found: u64,
@@ -202,22 +199,23 @@ pub struct PathSummary {
 
 /// Search data built in the background.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct BuildSummary {
     pub adopted: u64,
     /// Builds that started from the data of a map file.
     pub loaded: u64,
-    /// Builds for which the run waited between two ticks, and the time; it is in no tick's time. In real time there are none.
+    /// Builds for which the run waited between two ticks, and the waiting time, which is in no tick time. Runs in real time never
+    /// wait.
     pub waited: u64,
     pub waited_ms: f64,
-    /// Builds that were adopted late, and by how many ticks in all; in real time only.
+    /// Builds that were adopted late, and their total delay in ticks; in real time only.
     pub late: u64,
     pub late_ticks: u64,
 }
 
 /// View links: the current number, and the counters of the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct ViewSummary {
     pub cap: u16,
     pub links: u64,
@@ -231,7 +229,7 @@ pub struct ViewSummary {
 
 /// Messages sent to clients.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct SyncSummary {
     pub attributes_dirty: u64,
     /// Values that their encoding cannot represent, and that clients receive as the nearest one.
@@ -247,14 +245,14 @@ pub struct SyncSummary {
     pub postponed: u64,
     /// Pairs of a client and an object that it knows, at the end.
     pub client_objects: u64,
-    /// How many of these objects are out of the client's view, and kept.
+    /// The number of these objects that are out of the client's view, but kept.
     pub kept: u64,
     /// Kept objects that were despawned at a client because it kept too many.
     pub kept_evicted: u64,
     /// Motions encoded for all clients together: new ones, and repetitions.
     pub motions_encoded: u64,
     pub packets: u64,
-    /// Of all packets, headers included.
+    /// Bytes of all packets, including headers.
     pub bytes: u64,
     pub message_bytes: MessageBytes,
     pub bytes_per_client_s: f64,
@@ -262,7 +260,7 @@ pub struct SyncSummary {
 
 /// The bytes by kind of message, without headers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct MessageBytes {
     pub snapshots: u64,
     pub despawns: u64,
@@ -274,7 +272,7 @@ pub struct MessageBytes {
 
 /// Parties, of all modes and by mode.
 #[derive(Clone, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct MatchmakingSummary {
     pub queued: u64,
     pub cancelled: u64,
@@ -293,7 +291,7 @@ pub struct MatchmakingSummary {
 
 /// One mode of matchmaking.
 #[derive(Clone, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct ModeSummary {
     pub name: String,
     pub matches: u64,
@@ -309,7 +307,7 @@ pub struct ModeSummary {
 
 /// Messages from clients, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct InboxSummary {
     pub received: u64,
     pub handled: u64,
@@ -320,7 +318,7 @@ pub struct InboxSummary {
 
 /// Packets to clients, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct OutboxSummary {
     pub packets: u64,
     pub bytes: u64,
@@ -331,7 +329,7 @@ pub struct OutboxSummary {
 /// Overload: the current level, the highest of the run, and the number of ticks of each measure. Levels are 0 for none, 1
 /// updates, 2 enters and paths, 3 logins, 4 time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct OverloadSummary {
     pub level: u64,
     pub max_level: u64,
@@ -362,7 +360,7 @@ pub struct ExpectationResult {
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
-    /// The figure and its limit, for an expectation that is about one number.
+    /// The found value and its limit, for an expectation that compares one number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<Margin>,
 }
@@ -384,7 +382,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether a run with such an expectation has not passed.
+    /// Whether a run with this verdict fails.
     #[must_use]
     pub const fn fails(self) -> bool {
         matches!(self, Self::Failed | Self::NotExercised)
@@ -403,7 +401,7 @@ impl Report {
     }
 }
 
-/// Players, NPCs and things that there are.
+/// Counts the current players, NPCs and things.
 pub(super) fn count_objects(world: &mut World) -> ObjectSummary {
     let mut counts = [0u64; 3];
     let mut query = world.query::<&Object>();
@@ -449,7 +447,7 @@ pub(super) fn tick_times(
     )
 }
 
-/// The times of the ticks so far, as those of the start; the caller has to reset them before it continues.
+/// The times of the ticks so far, as start-up times. The caller must reset the timings afterwards.
 pub(super) fn start_up(timings: &TickTimings, ticks: u64) -> StartUpSummary {
     let tick = timings.tick();
     StartUpSummary {
@@ -475,7 +473,7 @@ pub(super) fn clients(world: &World, mirror_seconds: f64) -> ClientSummary {
 pub(super) fn sessions(world: &World) -> SessionSummary {
     let stats = world.resource::<SessionStats>();
     let sessions = world.resource::<Sessions>();
-    // A player's own object may follow another, too; it is neither possessed nor a spectator's.
+    // A player's own object can be attached to another, too; it is neither possessed nor a spectator's view.
     let mut others: Vec<Entity> = sessions
         .iter()
         .filter_map(|(_, session)| session.controlled_entity)

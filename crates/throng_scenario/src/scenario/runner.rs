@@ -1,4 +1,4 @@
-//! Runs a scenario: set up, ticks, rest, judgement.
+//! Runs a scenario: set-up, ticks, coming to rest, checks of expectations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ use throng::sim::clock::Stopwatch;
 use throng::sim::{AfterTick, HashAppExt, SimSystems, TickTimings};
 use throng::world::Scenes;
 
-/// Ticks after all have left until their state is freed.
+/// Number of ticks after the end of all sessions until their state is freed.
 const LEAK_CHECK_DELAY_TICKS: u64 = 256;
 
 /// Simulated seconds of start-up, whose ticks are timed separately.
@@ -50,23 +50,24 @@ const START_UP_S: f64 = 1.0;
 pub struct RunOptions {
     /// Replaces the scenario's seed.
     pub seed: Option<u64>,
-    /// Replaces the first scene's map; with its name in the event log.
+    /// Replaces the map of the first scene: the name in the event log, and the map.
     pub map: Option<(String, TileMap)>,
     /// Replaces the scenario's duration.
     pub ticks: Option<u64>,
     /// Number of threads; 0 counts as 1.
     pub threads: usize,
-    /// The event log's output.
+    /// The output of the event log.
     pub events: Option<Box<dyn Write + Send + Sync>>,
-    /// The pace of ticks; the work at the end, until all is at rest, runs as fast as possible.
+    /// The pace of ticks. After the last tick, the run comes to rest as fast as possible.
     pub pace: Pace,
-    /// Adds a line to the event log for every object's position and tick.
+    /// Whether the event log has a line per tick for the position of every object.
     pub positions: bool,
-    /// The output of `TICK HASH`, a line per tick.
+    /// The output of state hashes: a line `TICK HASH` per tick.
     pub hashes: Option<Box<dyn Write>>,
-    /// The output of every packet that left the server up to the last tick, before any simulated loss; as many as the figures count. Clients
-    /// that receive no packets (see the `clients` share of a crowd) have only the record of their end there. The format is described at
-    /// [`CAPTURE_MAGIC`](throng::outbox::CAPTURE_MAGIC). [`read_capture`](throng::outbox::read_capture) reads it.
+    /// The output of the packet capture: all packets that the server sent up to the last tick, before simulated loss. Their number
+    /// is that of the report. For clients that receive no packets (see `client_share` of a crowd), it contains only the record of
+    /// their end. The format is described at [`CAPTURE_MAGIC`](throng::outbox::CAPTURE_MAGIC).
+    /// [`read_capture`](throng::outbox::read_capture) reads it.
     pub capture: Option<Box<dyn Write + Send + Sync>>,
     /// Whether the report contains a record of the run: [`Report::record`].
     pub record: bool,
@@ -77,12 +78,12 @@ pub struct RunOptions {
     /// Returns the memory of the process, for the report ([`process_memory`](throng::memory::process_memory)); without it the
     /// memory is unknown.
     pub memory: Option<fn() -> Option<ProcessMemory>>,
-    /// Whether clients come from outside, by a transport that `configure` adds: then the tokens of the run's sessions are
-    /// unpredictable. Otherwise they follow from the seed, so that packets are the same in every run.
+    /// Whether external clients connect, over a transport that `configure` adds. Then the tokens of sessions are unpredictable.
+    /// Otherwise they are derived from the seed, so that packets are the same in every run.
     pub has_external_clients: bool,
     /// Changes the app before it starts.
     pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
-    /// Called with the world after the judgement, before it is dropped: for resources that have to be closed.
+    /// Called with the world after the checks, before it is dropped: for resources that have to be closed.
     pub at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
 
@@ -115,7 +116,7 @@ pub struct ScenarioRun {
     at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
 
-/// Packets go to the synthetic clients, and to the capture if there is one.
+/// Makes the outbox deliver packets to the synthetic clients, and to the capture if there is one.
 fn set_sink(world: &mut World, capture: Option<&PacketLog>) {
     let mirrors = world.resource::<SyntheticClients>().sink();
     let sink = match capture {
@@ -126,16 +127,15 @@ fn set_sink(world: &mut World, capture: Option<&PacketLog>) {
 }
 
 impl ScenarioRun {
-    /// Builds the server, validates the scenario against its registries, loads the maps, and sets everything up. No tick has run
-    /// after it.
+    /// Builds the server, validates the scenario against its registries, loads the maps, and sets everything up. Runs no tick.
     ///
     /// # Errors
-    /// [`ScenarioError`] with the place of the error.
+    /// [`ScenarioError`] with the location of the error.
     pub fn new(loaded: LoadedScenario, options: RunOptions) -> Result<Self, ScenarioError> {
         let scenario = &loaded.scenario;
         let memory_before = MemoryBaseline::now(options.memory.and_then(|read| read()));
         let seed = options.seed.unwrap_or(scenario.seed);
-        // A rate beyond the limits makes no server; it is refused below, after the app has registered its behaviours.
+        // A server needs a valid rate. An invalid one is reported by `check` below, after the app has registered its behaviours.
         let is_possible = (1.0..=TICK_HZ_MAX).contains(&scenario.tick_hz);
         let tick_hz = if is_possible { scenario.tick_hz } else { 1.0 };
         let mut builder = Server::builder()
@@ -163,15 +163,15 @@ impl ScenarioRun {
         loaded.check(ATTRIBUTE_NAMES, world.resource::<Behaviours>())?;
         world.insert_resource(TickChecks::new(scenario));
         world.insert_resource(ScenarioMatches::default());
-        let stand_in = scenario_world::set_up(world, &loaded, options.map)?;
+        let substitute = scenario_world::set_up(world, &loaded, options.map)?;
         if options.has_external_clients {
             world.insert_resource(SessionKey::from_entropy());
         }
         world.insert_resource(ScenarioScript::new(&Scenario {
-            script: stand_in.script,
+            script: substitute.script,
             ..scenario.clone()
         }));
-        let warnings = stand_in.warnings.into_iter();
+        let warnings = substitute.warnings.into_iter();
         let warnings = warnings
             .map(|problem| *loaded.locate_error(problem))
             .collect();
@@ -210,7 +210,7 @@ impl ScenarioRun {
         })
     }
 
-    /// How many ticks the run has in all.
+    /// Total number of ticks of the run.
     #[must_use]
     pub const fn ticks(&self) -> u64 {
         self.ticks
@@ -228,7 +228,7 @@ impl ScenarioRun {
         &self.warnings
     }
 
-    /// The number of ticks done.
+    /// Number of ticks that have run.
     #[must_use]
     pub fn tick(&self) -> u64 {
         self.server.tick()
@@ -240,15 +240,15 @@ impl ScenarioRun {
         &self.loaded.scenario.name
     }
 
-    /// Read access to the server.
+    /// Access to the server.
     pub const fn server(&mut self) -> &mut Server {
         &mut self.server
     }
 
-    /// Runs the next tick; `false` when none is left.
+    /// Runs the next tick; returns `false` if none is left.
     ///
     /// # Errors
-    /// When the hashes cannot be written.
+    /// When the hashes or the figures cannot be written.
     pub fn step(&mut self) -> io::Result<bool> {
         if self.tick() >= self.ticks {
             return Ok(false);
@@ -297,7 +297,7 @@ impl ScenarioRun {
     /// O(scenario).
     ///
     /// # Errors
-    /// The error as text; nothing happens then. Its tags, scenes and modes are those of the scenario.
+    /// The error as text; nothing is queued then. Tags, scenes and modes must be those of the scenario.
     pub fn enqueue_action(&mut self, text: &str) -> Result<(), String> {
         let world = self.server.world_mut();
         let behaviours = world.resource::<Behaviours>();
@@ -307,7 +307,7 @@ impl ScenarioRun {
         script.external.enqueue(text, action)
     }
 
-    /// How many external actions ran.
+    /// Number of external actions that ran.
     #[must_use]
     pub fn external_action_count(&self) -> u64 {
         let script = self.server.world().get_resource::<ScenarioScript>();
@@ -328,8 +328,8 @@ impl ScenarioRun {
         self.finish_unless(|| false)
     }
 
-    /// As [`finish`](Self::finish), unless the run is to end at once: when ticks are left to do, or while it comes to rest.
-    /// Nothing is judged then, and the report says after which tick it was interrupted.
+    /// As [`finish`](Self::finish), but an interruption ends it at once, if ticks are left or while the run comes to rest. Then
+    /// expectations are not checked, and the report contains the tick of the interruption.
     ///
     /// # Errors
     /// When events, hashes or packets could not be written.
@@ -348,7 +348,7 @@ impl ScenarioRun {
         report
     }
 
-    /// Ends the run without a report, and closes what has to be closed.
+    /// Ends the run without a report, and calls `at_end`.
     pub fn close(mut self) {
         let world = self.server.world_mut();
         self.at_end.into_iter().for_each(|end| end(world));
@@ -367,7 +367,7 @@ impl ScenarioRun {
         let world = self.server.world_mut();
         #[expect(
             clippy::disallowed_methods,
-            reason = "the run is over, so the resource goes for good"
+            reason = "the run is over, so the resource is removed for good"
         )]
         let log = world.remove_resource::<EventLog>();
         if let Some(log) = log {
@@ -408,7 +408,7 @@ impl ScenarioRun {
         Ok(report)
     }
 
-    /// The current report, without a judgement.
+    /// The current report, without results of expectations.
     fn snapshot_report(&mut self) -> Report {
         let wall_seconds = self.clock.elapsed().as_secs_f64();
         let state_hash = format!("{:016x}", self.server.state_hash());
@@ -423,13 +423,13 @@ impl ScenarioRun {
         let cues_without_effect = self.cues_without_effect();
         let parameters = self.loaded.sources.parameters().iter();
         let parameters = parameters
-            .map(|own| (own.name.clone(), own.value.clone()))
+            .map(|parameter| (parameter.name.clone(), parameter.value.clone()))
             .collect();
         let world = self.server.world_mut();
         let counted = report::count_objects(world);
         let tags = scenario.tags().map(|tag| {
-            let bearers = crowd::members(world, tag, None);
-            (tag.to_owned(), bearers.len() as u64)
+            let tagged = crowd::members(world, tag, None);
+            (tag.to_owned(), tagged.len() as u64)
         });
         let tags = tags.collect();
         let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
@@ -492,18 +492,18 @@ impl ScenarioRun {
         let scenario = &self.loaded.scenario;
         let is_whole = self.tick() as f64 >= (scenario.duration_s * scenario.tick_hz).round();
         let script = self.server.world().resource::<ScenarioScript>();
-        let describe = |(cue, deeds): (usize, &CueCounts)| {
-            let why = match deeds {
+        let describe = |(cue, counts): (usize, &CueCounts)| {
+            let why = match counts {
                 CueCounts { run_count: 0, .. } if is_whole => "it never ran".to_owned(),
                 CueCounts { run_count: 0, .. } => return None,
                 CueCounts {
                     run_count: 1,
                     object_count: Some(0),
-                } => "it ran once, about nobody".to_owned(),
+                } => "it ran once and affected no object".to_owned(),
                 CueCounts {
                     run_count: ran,
                     object_count: Some(0),
-                } => format!("it ran {ran} times, about nobody"),
+                } => format!("it ran {ran} times and affected no object"),
                 _ => return None,
             };
             Some(format!("{}: {why}", self.cue_location(cue)))
@@ -516,7 +516,7 @@ impl ScenarioRun {
             .collect()
     }
 
-    /// The faults of the script, each with the location of its cue.
+    /// The errors of the script, each with the location of its cue.
     fn script_errors(&self) -> Vec<String> {
         let (faults, _) = self.server.world().resource::<ScenarioScript>().errors();
         let describe = |fault: &ScriptError| {
@@ -538,17 +538,17 @@ impl ScenarioRun {
         faults.iter().map(describe).collect()
     }
 
-    /// Stops the script and the checks; existing objects go on.
+    /// Stops the script and the checks in every tick; objects stay.
     pub fn stop_script(&mut self) {
         self.actions_before_end = self.external_action_count();
         let world = self.server.world_mut();
         #[expect(
             clippy::disallowed_methods,
-            reason = "the script ends, so the resource goes for good"
+            reason = "the script ends, so the resource is removed for good"
         )]
         world.remove_resource::<ScenarioScript>();
         world.resource_mut::<TickChecks>().stop();
-        // Resting clients are not idle.
+        // Clients that are at rest must not time out.
         world.resource_mut::<SessionSettings>().idle_timeout_s = 0.0;
     }
 }
@@ -557,7 +557,7 @@ fn format_location(mistake: &SourceError) -> String {
     format!("{}:{}:{}", mistake.file(), mistake.line, mistake.column)
 }
 
-/// A recorder that has seen the start of the run.
+/// Creates a recorder, and records the state before the first tick.
 fn start_recorder(
     loaded: &LoadedScenario,
     world: &World,
@@ -580,7 +580,7 @@ fn start_recorder(
 }
 
 fn add_script(app: &mut App) {
-    // A run that comes to rest leaves matches as they are.
+    // After the end of the script, matches stay as they are.
     app.configure_sets(
         FixedUpdate,
         InstanceSystems.run_if(resource_exists::<ScenarioScript>),

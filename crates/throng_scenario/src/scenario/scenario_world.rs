@@ -32,19 +32,19 @@ use throng::world::{
     GuildId, KindId, Object, ObjectKinds, SceneSpec, SimScene, TeamId, WorldError, open_scene,
 };
 
-/// The state that a running scenario keeps of its file: names of scenes, and maps that were loaded before the first tick.
+/// The state of a running scenario: the names of its scenes, and the maps that were loaded before the first tick.
 #[derive(Resource, Debug)]
 pub(super) struct ScenarioWorld {
     pub scenario: Scenario,
-    /// In the order in which they opened; a closed one stays until its name opens again.
+    /// In the order in which they opened; closed ones stay until the next scene opens.
     scenes: Vec<OpenedScene>,
-    /// How many times a scene was opened, copies not counted.
+    /// Number of times that a scene was opened; a scene with copies counts once.
     open_count: u64,
     /// Every map that the scenario can open, so that no tick waits for a file. Scenes with the same map share it.
     maps: Vec<ScenarioMap>,
 }
 
-/// The changes that follow from a replaced map of the first scene, and the warnings about maps.
+/// The effects of a replacement map for the first scene, and the warnings about maps.
 #[derive(Debug)]
 pub(super) struct MapSubstitute {
     /// The factor for areas in metres in the first scene.
@@ -72,7 +72,7 @@ struct OpenedScene {
     map: String,
     /// Cells of its interest grid.
     cells: u64,
-    /// Only its copies have the same number.
+    /// The number of its opening; its copies have the same.
     open_number: u64,
 }
 
@@ -93,7 +93,7 @@ pub(super) enum ScenarioWorldError {
         "expected at most {GRID_CELLS_MAX} grid cells in all open scenes, found {cells}: use larger cells"
     )]
     TooManyCells {
-        /// With the scene that was to open.
+        /// The number of cells, including those of the new scene.
         cells: u64,
     },
     /// An error of the world.
@@ -102,16 +102,20 @@ pub(super) enum ScenarioWorldError {
 }
 
 impl ScenarioWorld {
-    /// Loads all maps. `instead` replaces the first scene's.
+    /// Loads all maps. `replacement` replaces that of the first scene.
     pub fn prepare(
         loaded: &LoadedScenario,
-        instead: Option<(String, TileMap)>,
+        replacement: Option<(String, TileMap)>,
         behaviours: &Behaviours,
     ) -> Result<(Self, MapSubstitute), ScenarioError> {
         let mut warnings = Vec::new();
         let mut maps: Vec<ScenarioMap> = Vec::new();
         let (mut tiles, mut cells) = (0, 0);
-        let replaced = loaded.scenario.scenes.first().filter(|_| instead.is_some());
+        let replaced = loaded
+            .scenario
+            .scenes
+            .first()
+            .filter(|_| replacement.is_some());
         for (place, scene) in scenes_with_paths(&loaded.scenario) {
             let known = maps.iter().find(|known| known.source == scene.map);
             let size = match known {
@@ -128,36 +132,36 @@ impl ScenarioWorld {
                     size
                 }
             };
-            let stand_in = instead.as_ref().map(|(_, map)| map.rect());
-            let stand_in = stand_in.filter(|_| replaced.is_some_and(|of| of.map == scene.map));
-            let laid = stand_in.unwrap_or(size);
-            let of_scene = loaded.locate_result(check_grid(scene, &place, laid))?;
-            if stand_in.is_none() {
+            let substitute = replacement.as_ref().map(|(_, map)| map.rect());
+            let substitute = substitute.filter(|_| replaced.is_some_and(|of| of.map == scene.map));
+            let actual_size = substitute.unwrap_or(size);
+            let of_scene = loaded.locate_result(check_grid(scene, &place, actual_size))?;
+            if substitute.is_none() {
                 loaded.locate_result(check_edits(&loaded.scenario, scene, size))?;
             } else if replaced.is_some_and(|of| of.name == scene.name) {
-                // Its edits are scaled with its areas. Edits of other scenes with this map are not; they are reported as faults at
-                // their time if they do not fit.
-                let scaled = with_scaled_edits(&loaded.scenario, size, laid);
-                loaded.locate_result(check_edits(&scaled, scene, laid))?;
+                // Edits of this scene are scaled like its areas. Edits of other scenes with the same map are not scaled; if they do
+                // not fit, their cues fail when they run.
+                let scaled = with_scaled_edits(&loaded.scenario, size, actual_size);
+                loaded.locate_result(check_edits(&scaled, scene, actual_size))?;
             }
             if is_open_at_start(&place) {
                 loaded.locate_result(add_cells(&mut cells, &place, scene, of_scene))?;
             }
-            // Areas are scaled with a replacement map, so an area that is beyond one map is beyond the other.
+            // Areas are scaled to a replacement map, so an area that reaches beyond one map reaches beyond the other.
             warnings.extend(areas_outside_map(&loaded.scenario, scene, size, behaviours));
         }
-        let mut stand_in = MapSubstitute {
+        let mut substitute = MapSubstitute {
             scale: Vec2::ONE,
             script: loaded.scenario.script.clone(),
             warnings,
         };
-        if let (Some((name, map)), Some(first)) = (instead, loaded.scenario.scenes.first()) {
+        if let (Some((name, map)), Some(first)) = (replacement, loaded.scenario.scenes.first()) {
             let size = |map: &TileMap| Vec2::new(map.width() as f32, map.height() as f32);
             let own = maps.iter().find(|known| known.source == first.map);
             if let Some(own) = own {
-                stand_in.scale = size(&map) / size(&own.map);
+                substitute.scale = size(&map) / size(&own.map);
                 let scaled = with_scaled_edits(&loaded.scenario, own.map.rect(), map.rect());
-                stand_in.script = scaled.script;
+                substitute.script = scaled.script;
             }
             // In front, so that it is found first; scenes that open later with the same source use it too.
             maps.insert(
@@ -176,11 +180,11 @@ impl ScenarioWorld {
                 open_count: 0,
                 maps,
             },
-            stand_in,
+            substitute,
         ))
     }
 
-    /// The open scene of this name, the newest first; without a name, of that of the scenario's first scene.
+    /// The newest open scene with this name; without a name, with the name of the scenario's first scene.
     ///
     /// # Errors
     /// [`ScenarioWorldError::NotOpen`].
@@ -200,7 +204,7 @@ impl ScenarioWorld {
             .ok_or_else(|| ScenarioWorldError::NotOpen(name.to_owned()))
     }
 
-    /// The open scene of this name as [`ScenarioWorld::scene`] finds it, with all its copies that are still open, in their order.
+    /// The scene that [`ScenarioWorld::scene`] returns, and all its copies that are still open, in their order.
     ///
     /// # Errors
     /// [`ScenarioWorldError::NotOpen`].
@@ -222,7 +226,7 @@ impl ScenarioWorld {
         Ok(open.map(|opened| opened.entity).collect())
     }
 
-    /// Adds to the state hash the meaning of scene names, and the settings of viewers that enter the scenes.
+    /// Hashes the scenes that names refer to, with their scale and view caps.
     pub fn hash(&self, world: &World, hasher: &mut StateHasher) {
         for opened in &self.scenes {
             let scene = world.get::<SimScene>(opened.entity);
@@ -313,7 +317,7 @@ fn kind_id(world: &World, name: &str) -> KindId {
         .unwrap_or_default()
 }
 
-/// Players of crowds are authenticated by name, unless the caller has another hook.
+/// Adds the authenticator of synthetic players; `RunOptions::configure` can replace it later.
 pub(super) fn add_authentication(app: &mut App) {
     let world = app.world_mut();
     let authenticator = world.get_resource_or_init::<CrowdAuthenticator>().clone();
@@ -326,21 +330,21 @@ pub(super) fn set_up(
     loaded: &LoadedScenario,
     map: Option<(String, TileMap)>,
 ) -> Result<MapSubstitute, ScenarioError> {
-    let (stage, stand_in) = ScenarioWorld::prepare(loaded, map, world.resource::<Behaviours>())?;
+    let (stage, substitute) = ScenarioWorld::prepare(loaded, map, world.resource::<Behaviours>())?;
     let Scenario {
         settings,
         kinds,
         heartbeat_ticks,
         tick_hz,
         queues,
-        network: line,
+        network,
         ..
     } = &loaded.scenario;
     world.insert_resource(SimSettings {
         heartbeat_ticks: *heartbeat_ticks,
     });
     world.insert_resource(settings.view.clone());
-    world.insert_resource(*line);
+    world.insert_resource(*network);
     world.insert_resource(NavSettings {
         time_searches: true,
         ..settings.nav.clone()
@@ -348,11 +352,11 @@ pub(super) fn set_up(
     world.insert_resource(settings.inbox.clone());
     let mut overload = settings.overload.clone();
     if overload.measure == LoadMeasure::Auto {
-        // A run is the same at any pace.
+        // A run must be the same at any pace.
         overload.measure = LoadMeasure::Off;
     }
     world.insert_resource(overload);
-    // The messages to clients are the same in every run.
+    // Seeded, so that messages to clients are the same in every run.
     let seed = world.resource::<RandomStreams>().seed();
     world.insert_resource(SessionKey::seeded(seed));
     world.insert_resource(settings.session.clone());
@@ -384,17 +388,22 @@ pub(super) fn set_up(
     let scenario = &loaded.scenario;
     for (nth, scene) in scenario.scenes.iter().enumerate() {
         let place = ValuePath::root().field("scenes").item(nth);
-        let scale = if nth == 0 { stand_in.scale } else { Vec2::ONE };
+        let scale = if nth == 0 {
+            substitute.scale
+        } else {
+            Vec2::ONE
+        };
         open_copies(world, scene, scale).map_err(|error| error_at(loaded, place, &error))?;
     }
     for (nth, crowd) in scenario.crowds.iter().enumerate() {
         let place = ValuePath::root().field("crowds").item(nth);
         spawn_crowd(world, crowd).map_err(|error| error_at(loaded, place, &error))?;
     }
-    Ok(stand_in)
+    Ok(substitute)
 }
 
-/// Registers the scenario's own attributes with an app that is not started yet. Invalid attributes were refused by validation.
+/// Registers the scenario's own attributes with an app that is not started yet. Invalid attributes are logged here, and reported by
+/// the validation that follows.
 pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioAttribute]) {
     for attribute in attributes.iter().take(CUSTOM_ATTRIBUTES_MAX) {
         let (min, max) = attribute.bounds();
@@ -442,7 +451,7 @@ pub(super) fn open_single(
     open_copy(world, scene, 1, scale)
 }
 
-/// Opens a copy of a scene, counted from 1.
+/// Opens copy number `nth` of a scene, counted from 1.
 fn open_copy(
     world: &mut World,
     scene: &schema::ScenarioScene,
@@ -484,14 +493,14 @@ fn open_copy(
             cells: others + cells,
         });
     }
-    // Observers of scenes run here, and may read this resource.
+    // Runs observers of scenes, which may read `ScenarioWorld`.
     let entity = open_scene(world, spec, (map, interest, Weather::default()))?;
     let caps = ViewCaps {
         players: scene.view_cap,
         npcs: scene.npc_cap,
         things: scene.thing_cap,
     };
-    // Only one open scene per name needs to be found; match scenes would pile up otherwise.
+    // Drop closed scenes; those of matches would accumulate otherwise.
     let opened = world.resource::<ScenarioWorld>().scenes.iter();
     let closed: Vec<Entity> = opened
         .map(|opened| opened.entity)
@@ -519,7 +528,7 @@ pub(super) fn scene_of(world: &World, entity: Entity) -> Option<Entity> {
     world.get::<Object>(entity).map(Object::scene_entity)
 }
 
-/// Applies the scene's view caps to those of these objects that are in it; caps belong to a scene.
+/// Applies a scene's view caps to those of the given objects that are in it.
 pub(super) fn set_view_caps(world: &mut World, scene: Entity, arrived: &[Entity]) {
     let Some(caps) = world.resource::<ScenarioWorld>().caps(scene) else {
         return;
@@ -534,7 +543,7 @@ pub(super) fn set_view_caps(world: &mut World, scene: Entity, arrived: &[Entity]
     }
 }
 
-/// A crowd of the scenario in one of its scenes, resolved.
+/// Resolves a crowd of the scenario for one scene.
 fn crowd_spec(
     world: &World,
     crowd: &schema::ScenarioCrowd,
@@ -589,7 +598,7 @@ pub(super) fn spawn_crowd(
 
 impl MemoryUse for ScenarioWorld {
     fn heap_bytes(&self) -> usize {
-        // Memory that a scene shares is counted with the scenes' maps.
+        // A map that a scene shares is counted with that scene.
         let own = self.maps.iter().map(|of| &of.map);
         let own = own.filter(|map| Arc::strong_count(map) == 1);
         own.map(|map| size_of::<TileMap>() + map.memory().total_bytes())

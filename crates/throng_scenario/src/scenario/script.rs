@@ -1,4 +1,4 @@
-//! The script in the tick: cues run at their time, in the order of the file.
+//! Runs the script: each cue at its time, in the order of the file.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -23,24 +23,24 @@ use throng::sync::{AnnouncementRequest, AnnouncementScope};
 use throng::wire::Channel;
 use throng::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
 
-/// When each cue runs next.
+/// The state of the running script.
 #[derive(Resource, Debug, Default)]
 pub struct ScenarioScript {
     cues: Vec<TimedCue>,
-    /// The outcome of each cue.
+    /// The counts of each cue.
     cue_counts: Vec<CueCounts>,
-    /// Faults; the run goes on after them.
+    /// Errors of cues; they do not stop the run.
     errors: ScriptErrors,
     /// Whether the cues of 0 s have run.
     has_begun: bool,
     pub(super) external: ExternalActions,
 }
 
-/// How often a cue ran, and the number of affected objects in all.
+/// How often a cue ran, and the total number of affected objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CueCounts {
     pub run_count: u64,
-    /// `None` for a cue that affects no objects.
+    /// `None` for a cue that does not act on objects.
     pub object_count: Option<u64>,
 }
 
@@ -55,12 +55,12 @@ impl ScenarioScript {
         }
     }
 
-    /// Adds to the state hash when each cue runs next.
+    /// Hashes the next time of each cue.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
         self.cues.iter().for_each(|cue| cue.hash(hasher));
     }
 
-    /// The first few faults, and the number of all.
+    /// The first errors, and the number of all errors.
     #[must_use]
     pub fn errors(&self) -> (&[ScriptError], u64) {
         self.errors.all()
@@ -72,22 +72,22 @@ impl ScenarioScript {
         self.errors.cues_run
     }
 
-    /// The outcome of each cue, in their order.
+    /// The counts of each cue, in the order of the script.
     pub(super) fn cue_counts(&self) -> &[CueCounts] {
         &self.cue_counts
     }
 
-    /// Records a fault that belongs to no cue.
+    /// Records an error that belongs to no cue.
     pub(super) fn add_error(&mut self, tick: u64, what: String) {
         self.errors.add(None, tick, what);
     }
 }
 
-/// For how long the cues of 0 s wait for logins, in seconds: a full server never admits the last ones.
+/// Maximum time that the cues of 0 s wait for logins, in seconds; a full server may never admit the last players.
 const FIRST_CUES_WAIT_S_MAX: f64 = 5.0;
 
-/// Runs the cues of 0 s, after the crowds have logged in and stand: what they change is not there before. That is in the first tick, or
-/// later if more clients log in than a tick admits. Cues with a condition are not among them.
+/// Runs the cues of 0 s when all crowds have logged in and spawned, since they act on these objects. That is in the first tick, or
+/// later if more clients log in than a tick admits. Cues with a condition are not included.
 pub(super) fn run_first_cues(world: &mut World) {
     if script_mut(world).has_begun {
         return;
@@ -97,7 +97,7 @@ pub(super) fn run_first_cues(world: &mut World) {
     let is_early = tick as f64 * tick_s < FIRST_CUES_WAIT_S_MAX;
     let is_waiting = is_early && (crowd::has_logins_under_way(world) || has_login_queue(world));
     script_mut(world).has_begun = !is_waiting;
-    // The steps of a ramp have fixed times.
+    // Ramps do not wait, since their steps have fixed times.
     run_cues(world, tick, |cue| {
         cue.is_first() && (!is_waiting || cue.is_ramp())
     });
@@ -119,13 +119,13 @@ pub(super) fn run_script(world: &mut World) {
         let Some((text, action)) = next else {
             return;
         };
-        let (_, fault) = run_action(world, &action);
-        script_mut(world).external.record(text, tick, fault);
+        let (_, error) = run_action(world, &action);
+        script_mut(world).external.record(text, tick, error);
     }
 }
 
 fn run_cues(world: &mut World, tick: u64, is_included: impl Fn(&TimedCue) -> bool) {
-    // Actions run hooks and cues of the game, which may read the script: the list of cues is moved out, and not the resource.
+    // Actions run hooks and cues of the game, which may read `ScenarioScript`, so only the list of cues is moved out of it.
     let mut cues = std::mem::take(&mut script_mut(world).cues);
     let included = cues
         .iter_mut()
@@ -135,15 +135,15 @@ fn run_cues(world: &mut World, tick: u64, is_included: impl Fn(&TimedCue) -> boo
         let Some(action) = cue.poll(world, tick) else {
             continue;
         };
-        let (about, fault) = run_action(world, &action);
+        let (affected, error) = run_action(world, &action);
         let mut script = script_mut(world);
-        let deeds = &mut script.cue_counts[nth];
-        deeds.run_count += 1;
-        if let Some(about) = about {
-            *deeds.object_count.get_or_insert(0) += about;
+        let counts = &mut script.cue_counts[nth];
+        counts.run_count += 1;
+        if let Some(affected) = affected {
+            *counts.object_count.get_or_insert(0) += affected;
         }
         script.errors.cues_run += 1;
-        if let Some(what) = fault {
+        if let Some(what) = error {
             script.errors.add(Some(nth), tick, what);
         }
     }
@@ -154,20 +154,20 @@ fn script_mut(world: &mut World) -> Mut<'_, ScenarioScript> {
     world.resource_mut::<ScenarioScript>()
 }
 
-/// Runs an action; returns the number of affected objects, if it affects any, and the fault.
+/// Runs an action; returns the number of selected objects, if it selects any, and the error.
 fn run_action(world: &mut World, action: &Action) -> (Option<u64>, Option<String>) {
     let chosen = action
         .selector()
         .map(|who| selection::select_objects(world, who));
     let count = chosen.as_ref().map(|chosen| chosen.len() as u64);
-    let about = chosen.unwrap_or_default();
-    let foresight = precheck(world, action, &about);
-    let done = apply_action(world, action, &about);
-    let fault = done.err().or_else(|| postcheck(world, action, &foresight));
-    (count, fault)
+    let affected = chosen.unwrap_or_default();
+    let before = precheck(world, action, &affected);
+    let done = apply_action(world, action, &affected);
+    let error = done.err().or_else(|| postcheck(world, action, &before));
+    (count, error)
 }
 
-fn apply_action(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), String> {
+fn apply_action(world: &mut World, action: &Action, affected: &[Entity]) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     match action {
         Action::Spawn(crowd) => scenario_world::spawn_crowd(world, crowd).map_err(|e| text(&e))?,
@@ -210,7 +210,7 @@ fn apply_action(world: &mut World, action: &Action, about: &[Entity]) -> Result<
         Action::OpenScene(scene) => {
             scenario_world::open_copies(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
         }
-        Action::SetNetwork(line) => world.insert_resource(*line),
+        Action::SetNetwork(network) => world.insert_resource(*network),
         Action::Drain => world.resource_mut::<Sessions>().drain(),
         Action::Reopen => world.resource_mut::<Sessions>().reopen(),
         Action::Release { tag, count } => {
@@ -231,13 +231,13 @@ fn apply_action(world: &mut World, action: &Action, about: &[Entity]) -> Result<
         | Action::ScaleAttribute { .. }
         | Action::Hide { .. }
         | Action::Announce { .. }
-        | Action::ChangeScene { .. } => apply_to_objects(world, action, about)?,
+        | Action::ChangeScene { .. } => apply_to_objects(world, action, affected)?,
         Action::Disconnect { .. }
         | Action::DuplicateLogin { .. }
         | Action::Kick { .. }
         | Action::Ban { .. }
         | Action::Possess { .. }
-        | Action::Spectate { .. } => apply_to_players(world, action, about)?,
+        | Action::Spectate { .. } => apply_to_players(world, action, affected)?,
     }
     Ok(())
 }
@@ -295,12 +295,12 @@ fn apply_to_players(world: &mut World, action: &Action, all: &[Entity]) -> Resul
         return Ok(());
     }
     Err(format!(
-        "expected it of {} players, found it done to {done}",
+        "expected to affect {} players, affected {done}",
         all.len()
     ))
 }
 
-/// The area is that of the scene of the first object of the tag; each object stays in its own scene.
+/// Teleports objects within their scenes. The area is resolved in the scene of the first object with the tag.
 fn teleport(
     world: &mut World,
     tag: &str,
@@ -353,7 +353,7 @@ fn change_scene(
         .resource::<ScenarioWorld>()
         .resolve_area(world, entity, at);
     let moved = crowd::change_scene_of(world, movers, entity, &place);
-    // Also if not all of them found room there.
+    // Also after an error, since some of them may have moved.
     scenario_world::set_view_caps(world, entity, movers);
     moved.map_err(|error| error.to_string())
 }

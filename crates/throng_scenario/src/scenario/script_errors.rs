@@ -1,6 +1,7 @@
-//! Faults: cues that could not do their action. They are detected before or after the cue runs, and kept with their location.
+//! Script errors: cues that could not do their action. They are detected before or after the cue runs, and recorded with the cue's
+//! index.
 //!
-//! A cue always runs as far as it can; this module only records, and changes nothing of the simulation.
+//! A cue always runs as far as possible; this module only records errors, and does not change the simulation.
 
 use bevy_ecs::prelude::*;
 use tracing::info;
@@ -14,33 +15,33 @@ use throng::matchmaking::Matchmaker;
 use throng::session::{ControlledBy, Sessions};
 use throng::world::{Object, PartyId, Position, SceneIds, SimScene};
 
-/// Maximum number of faults kept with text.
+/// Maximum number of errors that are recorded with their text.
 const SCRIPT_ERRORS_MAX: usize = 20;
 
-/// How often cues failed, and which ones.
+/// The recorded errors, and the number of all errors.
 #[derive(Debug, Default)]
 pub(super) struct ScriptErrors {
     errors: Vec<ScriptError>,
     error_count: u64,
-    /// How often cues failed.
+    /// How often cues ran.
     pub cues_run: u64,
 }
 
-/// A cue that could not do its action, or a fault in a match.
+/// A cue that could not do its action, or an error in a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
-    /// The index of the cue in the script, from 0; `None` for a fault that belongs to no cue.
+    /// The index of the cue in the script, from 0; `None` for an error that belongs to no cue.
     pub cue: Option<usize>,
-    /// When it failed first.
+    /// The tick of the first failure.
     pub tick: u64,
     /// The text of the first failure.
     pub message: String,
-    /// How often it failed in all.
+    /// How often it failed.
     pub count: u64,
 }
 
 impl ScriptErrors {
-    /// Records a fault. Faults of one cue are merged, with the text of the first.
+    /// Records an error. Errors of one cue are merged, with the text of the first.
     pub fn add(&mut self, cue: Option<usize>, tick: u64, what: String) {
         info!(cue, tick, error = what, "script action failed");
         self.error_count += 1;
@@ -60,7 +61,7 @@ impl ScriptErrors {
         }
     }
 
-    /// The first few faults, and how often any cue failed.
+    /// The first errors, and the number of all errors.
     pub fn all(&self) -> (&[ScriptError], u64) {
         (&self.errors, self.error_count)
     }
@@ -69,45 +70,45 @@ impl ScriptErrors {
 /// The state before an action.
 #[derive(Debug, Default)]
 pub(super) struct Precheck {
-    /// The part of the action that will fail.
+    /// The error, if a part of the action will fail.
     warning: Option<String>,
-    /// The objects to be moved.
+    /// The selected objects; for `Spawn`, the objects that had the tag before.
     movers: Vec<Entity>,
     /// The scene of the first object with the tag, which contains the area of a teleport.
     scene: Option<Entity>,
 }
 
-/// Checks an action before it runs; `about` are its objects.
-pub(super) fn precheck(world: &World, action: &Action, about: &[Entity]) -> Precheck {
-    let mut foresight = Precheck::default();
+/// Checks an action before it runs; `selected` are its objects.
+pub(super) fn precheck(world: &World, action: &Action, selected: &[Entity]) -> Precheck {
+    let mut before = Precheck::default();
     match action {
         Action::Login { tag, count } => {
-            let (away, there) = count_players(world, tag);
-            foresight.warning = too_few(*count, away, || match away + there {
+            let (offline, online) = count_players(world, tag);
+            before.warning = too_few(*count, offline, || match offline + online {
                 0 => format!("no player with the tag `{tag}`"),
-                _ => format!("{away} logged-out players with the tag `{tag}`"),
+                _ => format!("{offline} logged-out players with the tag `{tag}`"),
             });
         }
         Action::Logout { tag, count } => {
-            let (away, there) = count_players(world, tag);
-            foresight.warning = too_few(*count, there, || match away + there {
+            let (offline, online) = count_players(world, tag);
+            before.warning = too_few(*count, online, || match offline + online {
                 0 => format!("no player with the tag `{tag}`"),
-                _ => format!("{there} logged-in players with the tag `{tag}`"),
+                _ => format!("{online} logged-in players with the tag `{tag}`"),
             });
         }
         Action::Release { tag, count } => {
             let elsewhere = crowd::count_possessing(world, tag) as u64;
-            foresight.warning = too_few(*count, elsewhere, || {
+            before.warning = too_few(*count, elsewhere, || {
                 format!("{elsewhere} possessing or spectating players with the tag `{tag}`")
             });
         }
-        Action::Drain | Action::Reopen => foresight.warning = already_done(world, action),
+        Action::Drain | Action::Reopen => before.warning = already_done(world, action),
         Action::SetBehaviour { tag, .. } | Action::Gather { tag, .. } => {
-            // Later members are affected as well.
+            // The behaviour applies to later members as well.
             let crowds = world.resource::<crowd::Crowds>();
             let mut tagged = crowds.with_tag(tag).filter_map(|id| crowds.spec(id));
             if !tagged.any(|spec| spec.count > 0) {
-                foresight.warning = Some(format!("tag `{tag}` matches no object"));
+                before.warning = Some(format!("tag `{tag}` matches no object"));
             }
         }
         Action::Cancel { mode, parties } => {
@@ -116,26 +117,26 @@ pub(super) fn precheck(world: &World, action: &Action, about: &[Entity]) -> Prec
             let waiting = id.map_or(0, |id| {
                 matchmaker.modes()[usize::from(id.0)].queue().len() as u64
             });
-            foresight.warning = too_few(Some(*parties), waiting, || {
+            before.warning = too_few(Some(*parties), waiting, || {
                 format!("{waiting} parties queued in `{mode}`")
             });
         }
         Action::Spawn(crowd) => {
-            foresight.movers = crowd::members(world, &crowd.tag, None);
-            foresight.warning = no_room(world, crowd);
+            before.movers = crowd::members(world, &crowd.tag, None);
+            before.warning = no_room(world, crowd);
         }
         _ => {}
     }
     if let Some(who) = action.selector() {
-        foresight.movers = about.to_vec();
+        before.movers = selected.to_vec();
         let first = crowd::members(world, who.tag, Some(1));
-        foresight.scene = first
+        before.scene = first
             .first()
             .and_then(|&first| scenario_world::scene_of(world, first));
-        // The objects that match a condition are known at run time; there may be none.
+        // With conditions, it is not an error if no object matches.
         if who.only.is_empty() {
-            let there = candidates(world, who, who.count).len() as u64;
-            let (tag, whom) = (
+            let candidate_count = candidates(world, who, who.count).len() as u64;
+            let (tag, suffix) = (
                 who.tag,
                 if who.is_clients_only {
                     " and a client"
@@ -143,29 +144,29 @@ pub(super) fn precheck(world: &World, action: &Action, about: &[Entity]) -> Prec
                     ""
                 },
             );
-            foresight.warning = too_few(who.count, there, || match there {
-                0 => format!("no object with the tag `{tag}`{whom}"),
-                _ => format!("{there} objects with the tag `{tag}`{whom}"),
+            before.warning = too_few(who.count, candidate_count, || match candidate_count {
+                0 => format!("no object with the tag `{tag}`{suffix}"),
+                _ => format!("{candidate_count} objects with the tag `{tag}`{suffix}"),
             });
         }
     }
     let of_values =
-        || value_out_of_range(action).or_else(|| no_receivers(world, action, &foresight.movers));
-    foresight.warning = foresight.warning.or_else(of_values);
-    foresight
+        || value_out_of_range(action).or_else(|| no_receivers(world, action, &before.movers));
+    before.warning = before.warning.or_else(of_values);
+    before
 }
 
-/// The fault of an action after it ran; `None` if it succeeded.
-pub(super) fn postcheck(world: &World, action: &Action, foresight: &Precheck) -> Option<String> {
-    if foresight.warning.is_some() {
-        return foresight.warning.clone();
+/// The error of an action after it ran; `None` if it succeeded.
+pub(super) fn postcheck(world: &World, action: &Action, before: &Precheck) -> Option<String> {
+    if before.warning.is_some() {
+        return before.warning.clone();
     }
     let stage = world.resource::<ScenarioWorld>();
     let area = |scene: Entity, area: &ScenarioArea| stage.resolve_area(world, scene, area);
     match action {
         Action::Teleport { to, .. } => {
-            let place = area(foresight.scene?, to);
-            let mut scenes: Vec<Entity> = foresight
+            let place = area(before.scene?, to);
+            let mut scenes: Vec<Entity> = before
                 .movers
                 .iter()
                 .filter_map(|&mover| scenario_world::scene_of(world, mover))
@@ -173,23 +174,23 @@ pub(super) fn postcheck(world: &World, action: &Action, foresight: &Precheck) ->
             scenes.dedup();
             scenes
                 .into_iter()
-                .find_map(|scene| outside_area(world, &foresight.movers, scene, &place))
+                .find_map(|scene| outside_area(world, &before.movers, scene, &place))
         }
         Action::ChangeScene { to, at, .. } => {
             let scene = stage.scene(world, Some(to)).ok()?;
-            outside_area(world, &foresight.movers, scene, &area(scene, at))
+            outside_area(world, &before.movers, scene, &area(scene, at))
         }
         Action::Spawn(crowd) => {
             let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
             let members = crowd::members(world, &crowd.tag, None);
-            let new = members.get(foresight.movers.len()..)?;
+            let new = members.get(before.movers.len()..)?;
             outside_area(world, new, scene, &area(scene, &crowd.at))
         }
         _ => None,
     }
 }
 
-/// Fewer objects than the action needs; none at all is always too few.
+/// Returns an error if fewer objects were found than wanted; without a number, one is wanted.
 fn too_few(wanted: Option<u32>, found: u64, describe: impl Fn() -> String) -> Option<String> {
     let wanted = wanted.map_or(1, u64::from);
     (found < wanted).then(|| match wanted {
@@ -203,10 +204,12 @@ fn count_players(world: &World, tag: &str) -> (u64, u64) {
     let synthetics = world.resource::<SyntheticClients>();
     let tagged = world.resource::<crowd::Crowds>().with_tag(tag);
     let counts = tagged.map(|id| synthetics.presence(id));
-    counts.fold((0, 0), |sum, (away, there)| (sum.0 + away, sum.1 + there))
+    counts.fold((0, 0), |sum, (offline, online)| {
+        (sum.0 + offline, sum.1 + online)
+    })
 }
 
-/// A server that is already draining, or already open.
+/// Returns an error if the server is already draining, or already open.
 fn already_done(world: &World, action: &Action) -> Option<String> {
     let is_draining = world.resource::<Sessions>().is_draining();
     let state = match action {
@@ -217,23 +220,24 @@ fn already_done(world: &World, action: &Action) -> Option<String> {
     Some(format!("the server is already {state}"))
 }
 
-/// A crowd for which its scene has no room.
+/// Returns an error if the scene of a crowd has too little room for it.
 fn no_room(world: &World, crowd: &ScenarioCrowd) -> Option<String> {
     let stage = world.resource::<ScenarioWorld>();
     let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
     let objects = world.get::<SceneIds>(scene)?;
-    let (max, there) = (objects.max_objects(), objects.len());
-    let room = max.saturating_sub(there);
+    let (max, existing) = (objects.max_objects(), objects.len());
+    let room = max.saturating_sub(existing);
     (crowd.count > room).then(|| {
         let id = world.get::<SimScene>(scene).map_or(0, |scene| scene.id().0);
         format!(
-            "scene {id} is full: at most {max} objects, {there} exist, {} requested",
+            "scene {id} is full: at most {max} objects, {existing} exist, {} requested",
             crowd.count
         )
     })
 }
 
-/// A value that an attribute of scenes cannot have, so that the nearest one is set; those of objects are checked before the run.
+/// Returns an error if the value of a scene attribute is out of range and therefore clamped. Values of object attributes are
+/// validated before the run.
 fn value_out_of_range(action: &Action) -> Option<String> {
     let Action::SetSceneAttribute {
         attribute, value, ..
@@ -251,12 +255,12 @@ fn value_out_of_range(action: &Action) -> Option<String> {
     })
 }
 
-/// Announcing members without any recipient.
+/// Returns an error if some of the announcing objects have no recipient.
 fn no_receivers(world: &World, action: &Action, speakers: &[Entity]) -> Option<String> {
     let Action::Announce { tag, scope, .. } = action else {
         return None;
     };
-    let (has_ears, what): (fn(&World, Entity) -> bool, _) = match scope {
+    let (has_recipient, what): (fn(&World, Entity) -> bool, _) = match scope {
         ScenarioAnnouncementScope::Party => {
             (|world, who| world.get::<PartyId>(who).is_some(), "a party")
         }
@@ -268,7 +272,7 @@ fn no_receivers(world: &World, action: &Action, speakers: &[Entity]) -> Option<S
         | ScenarioAnnouncementScope::Radius(_)
         | ScenarioAnnouncementScope::Scene => return None,
     };
-    let without = speakers.iter().filter(|&&who| !has_ears(world, who));
+    let without = speakers.iter().filter(|&&who| !has_recipient(world, who));
     let (without, all) = (without.count(), speakers.len());
     (without > 0).then(|| {
         format!(
@@ -278,7 +282,7 @@ fn no_receivers(world: &World, action: &Action, speakers: &[Entity]) -> Option<S
     })
 }
 
-/// Objects that are not in the requested area: it has no free tile, or too few.
+/// Returns an error if objects are not in the requested area because it has no free tile.
 fn outside_area(
     world: &World,
     objects: &[Entity],
@@ -305,11 +309,11 @@ mod tests {
 
     #[test]
     fn errors_of_one_cue_are_merged_and_counted() {
-        let mut faults = ScriptErrors::default();
-        (1..=50).for_each(|tick| faults.add(Some(3), tick, format!("no {tick}")));
-        (0..40).for_each(|cue| faults.add(Some(10 + cue), 7, "no".to_owned()));
-        faults.add(Some(3), 60, "later".to_owned());
-        let (kept, count) = faults.all();
+        let mut errors = ScriptErrors::default();
+        (1..=50).for_each(|tick| errors.add(Some(3), tick, format!("no {tick}")));
+        (0..40).for_each(|cue| errors.add(Some(10 + cue), 7, "no".to_owned()));
+        errors.add(Some(3), 60, "later".to_owned());
+        let (kept, count) = errors.all();
         assert_eq!((kept.len(), count), (SCRIPT_ERRORS_MAX, 91));
         assert_eq!(
             kept[0],

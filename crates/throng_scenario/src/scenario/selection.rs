@@ -16,7 +16,8 @@ use throng::world::{Object, ObjectId, Position, SceneIds};
 /// The name of the random stream of cues.
 pub(super) const SCRIPT_STREAM: &str = "script";
 
-/// The objects that an action affects now. O(objects with the tag × conditions), and for `Near` × objects of the other tag.
+/// Selects the objects of an action. O(objects with the tag × conditions); for `Near`, times the number of objects with the other
+/// tag.
 pub(super) fn select_objects(world: &mut World, who: ObjectSelector<'_>) -> Vec<Entity> {
     let count = who.count.map_or(usize::MAX, |count| count as usize);
     if who.only.is_empty() && who.pick == SelectionOrder::First && !who.is_clients_only {
@@ -49,7 +50,7 @@ pub(super) fn candidates(world: &World, who: ObjectSelector<'_>, max: Option<u32
     all
 }
 
-/// Whether any object with a tag has less of an attribute than `below`, or as much as `at_least`.
+/// Whether an attribute of any object with a tag is less than `below`, or at least `at_least`.
 pub(super) fn any_has_attribute(
     world: &World,
     tag: &str,
@@ -122,7 +123,7 @@ fn retain(world: &World, only: &ObjectCondition, all: &mut Vec<Entity>) {
     }
 }
 
-/// The area in each requested scene.
+/// An area, resolved for each scene on demand.
 #[derive(Default)]
 struct AreaByScene(BTreeMap<Entity, CrowdArea>);
 
@@ -192,10 +193,10 @@ fn seen_by_tag(world: &World, tag: &str) -> BTreeSet<Entity> {
             continue;
         };
         let scene = object.scene_entity();
-        let here = world
+        let parts = world
             .get::<SceneInterest>(scene)
             .zip(world.get::<SceneIds>(scene));
-        if let Some((interest, objects)) = here {
+        if let Some((interest, objects)) = parts {
             let seen = interest.views().seen_by(object.id().0);
             found.extend(seen.filter_map(|(target, _)| objects.entity(ObjectId(target))));
         }
@@ -208,8 +209,8 @@ fn ids_by_scene(world: &World, tag: &str) -> BTreeMap<Entity, BTreeSet<u32>> {
     let mut ids: BTreeMap<Entity, BTreeSet<u32>> = BTreeMap::new();
     for entity in crowd::members(world, tag, None) {
         if let Some(object) = world.get::<Object>(entity) {
-            let here = ids.entry(object.scene_entity()).or_default();
-            here.insert(object.id().0);
+            let in_scene = ids.entry(object.scene_entity()).or_default();
+            in_scene.insert(object.id().0);
         }
     }
     ids
@@ -223,8 +224,8 @@ fn sees_any(world: &World, entity: Entity, ids: &BTreeMap<Entity, BTreeSet<u32>>
         return false;
     };
     let (scene, viewer) = (object.scene_entity(), object.id().0);
-    let here = ids.get(&scene).zip(world.get::<SceneInterest>(scene));
-    here.is_some_and(|(ids, interest)| {
+    let parts = ids.get(&scene).zip(world.get::<SceneInterest>(scene));
+    parts.is_some_and(|(ids, interest)| {
         let views = interest.views();
         if ids.len() <= FEW {
             ids.iter().any(|&id| views.visible(viewer, id))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file ─▶ parameters and old names are replaced ─────────▶ read ─▶ Scenario ┐
-//!  └ include ─▶ each file in the same way ────────────────────▶ Scenario ───┴─▶ lists one behind the other
+//!  └ include ─▶ each file in the same way ────────────────────▶ Scenario ───┴─▶ lists concatenated
 //! ```
 //! Each file is parsed separately, so that its errors contain its own line; [`Sources`] knows which item of which list came from
 //! which file, and which bytes are the value of a parameter.
@@ -30,7 +30,7 @@ pub struct Sources {
     /// In the order of their lists; the scenario's own file is the last.
     files: Vec<SourceFile>,
     parameters: Vec<Parameter>,
-    /// The duration that the files say.
+    /// The duration in the files.
     pub(super) duration_s: f64,
 }
 
@@ -54,11 +54,11 @@ struct SourceFile {
     expanded: String,
     replacements: Vec<Replacement>,
     old_names: Vec<OldName>,
-    /// The number of its items in each of the [`LIST_COUNT`] lists.
+    /// The number of its items in each of the [`LISTS`].
     items: [usize; LISTS.len()],
 }
 
-/// A parameter's name or an old name in a text, and its value or the new name in the parsed text.
+/// The span of a parameter's name or an old name in a text, and that of its value or the new name in the parsed text.
 #[derive(Clone, Debug)]
 struct Replacement {
     name: TextSpan,
@@ -76,7 +76,7 @@ const LISTS: [&str; 7] = [
     "expect",
 ];
 
-/// Brackets within each other; a real scenario has about twenty. The reader itself takes fewer.
+/// Maximum nesting depth of brackets; real scenarios have about twenty. The limit of the parser itself is lower.
 const BRACKETS_DEEP_MAX: usize = 128;
 
 /// Words that cannot be names of parameters, because RON uses them.
@@ -91,8 +91,9 @@ pub(super) struct Source {
     pub text: String,
 }
 
-/// Reads a scenario with all included files. `set` are names of parameters and values that replace the file's own. With a list of
-/// errors, what is wrong in a text is left out and added to it; an error that ends the reading is not among them.
+/// Reads a scenario with all included files. `set` has names of parameters, and values that replace those in the file. With a list
+/// of errors, entries with an error are skipped and their errors added to the list; an error that ends the parsing is returned
+/// instead.
 pub(super) fn assemble(
     source: Source,
     set: &[(String, String)],
@@ -102,7 +103,7 @@ pub(super) fn assemble(
         .iter()
         .map(|(name, value)| (&**name, &**value))
         .collect();
-    let mut reading = SourceReader {
+    let mut reader = SourceReader {
         set: &set,
         sources: Sources::default(),
         declared: BTreeSet::new(),
@@ -110,9 +111,9 @@ pub(super) fn assemble(
         include_stack: Vec::new(),
         errors: errors.take(),
     };
-    let read = reading.read(source, &BTreeMap::new());
-    let mut sources = reading.sources;
-    *errors = reading.errors;
+    let read = reader.read(source, &BTreeMap::new());
+    let mut sources = reader.sources;
+    *errors = reader.errors;
     let (scenario, _) = read?;
     sources.duration_s = scenario.duration_s;
     for name in set.keys() {
@@ -149,7 +150,7 @@ impl Sources {
         self.files.iter().filter_map(|file| file.path.as_deref())
     }
 
-    /// Adds the place in the right file to a problem; `None` when no files are known.
+    /// Converts a validation error to an error with its location in the right file; `None` when no files are known.
     pub(super) fn source_error(&self, problem: &ValidationError) -> Option<SourceError> {
         let (file, place) = self.locate(&problem.path)?;
         let whole = Outline::new(&file.expanded).find(&place);
@@ -163,8 +164,9 @@ impl Sources {
     pub(super) fn old_names(&self) -> Vec<SourceError> {
         let mut found = Vec::new();
         for (nth, file) in self.files.iter().enumerate() {
-            let is_again = |other: &SourceFile| other.name == file.name && other.text == file.text;
-            if !self.files[..nth].iter().any(is_again) {
+            let is_duplicate =
+                |other: &SourceFile| other.name == file.name && other.text == file.text;
+            if !self.files[..nth].iter().any(is_duplicate) {
                 let warning = |old: &OldName| {
                     let problem = (old.message.clone(), None);
                     SourceError::new(&file.name, &file.text, old.span.clone(), problem)
@@ -221,7 +223,7 @@ impl Sources {
 }
 
 impl SourceFile {
-    /// An error at bytes of the parsed text, shown in the text as it is written.
+    /// Creates an error from a span of the parsed text, located in the original text.
     fn source_error(
         &self,
         span: TextSpan,
@@ -230,7 +232,7 @@ impl SourceFile {
         SourceError::new(&self.name, &self.text, self.original_span(span), problem)
     }
 
-    /// Maps bytes of the parsed text to bytes of the text as it is written; a parameter's value maps to its name.
+    /// Maps a span of the parsed text to a span of the original text; the value of a parameter maps to its name.
     fn original_span(&self, span: TextSpan) -> TextSpan {
         let place = |byte: usize, is_end: bool| {
             let before = self
@@ -259,18 +261,18 @@ impl SourceFile {
 struct SourceReader<'a> {
     set: &'a BTreeMap<&'a str, &'a str>,
     sources: Sources,
-    /// The names of its parameters.
+    /// The names of the parameters so far.
     declared: BTreeSet<String>,
     bytes: u64,
     /// The files that are being read, each of which includes the next.
     include_stack: Vec<String>,
-    /// The errors of the texts so far, if reading goes on after them.
+    /// The errors so far, if parsing continues after errors.
     errors: Option<Vec<ScenarioError>>,
 }
 
 impl SourceReader<'_> {
-    /// Reads a file and all that it includes, and returns the fields that they set. `given` are the values that including files
-    /// have for parameters.
+    /// Reads a file and all files that it includes. Returns the scenario and the names of the fields that they set. `given` has the
+    /// values of parameters in including files.
     fn read(
         &mut self,
         source: Source,
@@ -328,8 +330,8 @@ impl SourceReader<'_> {
         Ok((whole, all_fields))
     }
 
-    /// Parses a file. When errors are collected, what is wrong is left out, up to the field or the item that it is in, and the rest
-    /// is parsed again. A missing comma is added instead, since nothing else is wrong there.
+    /// Parses a file. When errors are collected, the field or list item with the error is skipped, and the rest is parsed again. A missing
+    /// comma is added instead.
     fn parse(&mut self, this: &mut SourceFile) -> Result<Scenario, ScenarioError> {
         let mut left_out: Vec<TextSpan> = Vec::new();
         loop {
@@ -357,13 +359,13 @@ impl SourceReader<'_> {
                 this.expanded = rest;
                 continue;
             }
-            // Where a bracket is missing, no part ends where it seems to.
+            // If a bracket is not closed, the ends of fields and items are not known.
             let is_broken = Outline::new(text).has_open_bracket();
             let entry = without_entry(&this.expanded, &span).filter(|_| !is_broken);
             let Some((entry, rest)) = entry else {
                 return Err(error);
             };
-            // What is missing where something was left out is no error of its own.
+            // A field that is missing only because it was skipped is not another error.
             let is_within = |part: &TextSpan| entry.start <= part.start && part.end <= entry.end;
             if !is_missing || !left_out.iter().any(is_within) {
                 errors.push(error);
@@ -373,13 +375,13 @@ impl SourceReader<'_> {
         }
     }
 
-    /// What a file includes by a name: a file beside it, one of the working directory, or a built-in scenario.
+    /// Finds an included file: next to the including file, in the working directory, or a built-in scenario.
     fn find_included(&self, name: &str, path: Option<&Path>) -> Result<Source, String> {
         if self.sources.files.len() + self.include_stack.len() >= INCLUDES_MAX {
             return Err(format!("expected at most {INCLUDES_MAX} files in all"));
         }
-        let beside = path.and_then(Path::parent).map(|folder| folder.join(name));
-        let found = beside.filter(|path| path.is_file());
+        let in_folder = path.and_then(Path::parent).map(|folder| folder.join(name));
+        let found = in_folder.filter(|path| path.is_file());
         let found = found.or_else(|| Some(PathBuf::from(name)).filter(|path| path.is_file()));
         let source = match (found, built_in(name)) {
             (Some(path), _) => Source {
@@ -403,14 +405,14 @@ impl SourceReader<'_> {
             .contains(&file_identity(source.path.as_deref(), &source.file))
         {
             return Err(format!(
-                "`{name}` includes this file, directly or by others"
+                "`{name}` includes this file, directly or indirectly"
             ));
         }
         Ok(source)
     }
 
-    /// Replaces parameters in a text by their values, and old names by the new ones. `values` are those given from outside, and
-    /// get this file's own.
+    /// Replaces parameters in a text by their values, and old names by the new ones. `values` has the values of including files;
+    /// those of this file are added.
     fn replace_parameters(
         &mut self,
         file: &str,
@@ -461,7 +463,7 @@ impl SourceReader<'_> {
             let value = renamed.map(|old| old.new_name);
             let Some(value) = value.or_else(|| values.get(words).map(String::as_str)) else {
                 if declared.is_none() {
-                    // Without parameters it is for the reader to say what is wrong.
+                    // Without parameters, the parser reports the error.
                     continue;
                 }
                 let known = values.keys().map(String::as_str);
@@ -513,7 +515,7 @@ fn check_depth(file: &str, text: &str, outline: &Outline<'_>) -> Result<(), Scen
     Err(ScenarioError::Syntax(Box::new(mistake)))
 }
 
-/// The words of a text that stand where a value is and can be names of parameters, without those of `parameters` itself.
+/// The words of a text in the place of a value that can be names of parameters, without those in `parameters` itself.
 fn parameter_names(outline: &Outline<'_>, declared: Option<&TextSpan>) -> Vec<TextSpan> {
     let mut names = Vec::new();
     let mut nth = 0;
@@ -545,7 +547,7 @@ fn replaced_names(
     names
 }
 
-/// Whether a parameter can be called so: in lower case, unlike every variant of RON.
+/// Whether a word can be the name of a parameter: it is in lower case, unlike variants of RON.
 fn is_name(words: &str) -> bool {
     words.starts_with(|first: char| first.is_ascii_lowercase())
         && words
@@ -554,7 +556,8 @@ fn is_name(words: &str) -> bool {
         && !RESERVED.contains(&words)
 }
 
-/// A value from the command line as it would be written in the file, whose own value is `default`. The error has help.
+/// Converts a value from the command line to RON, with the type of `default`, the value in the file. An error consists of a message
+/// and a help text.
 fn to_literal(name: &str, set: &str, default: &str) -> Result<String, (String, String)> {
     let is_flag = |words: &str| matches!(words, "true" | "false");
     let (expected, fits) = if default.starts_with('"') {
@@ -575,13 +578,13 @@ fn to_literal(name: &str, set: &str, default: &str) -> Result<String, (String, S
     ))
 }
 
-/// What tells a file from another, whatever way leads to it.
+/// The identity of a file, which does not depend on how its path is written: the canonical path, or its name if it has no path.
 fn file_identity(path: Option<&Path>, file: &str) -> String {
     let canonical = path.and_then(|path| path.canonicalize().ok());
     canonical.map_or_else(|| file.to_owned(), |path| path.display().to_string())
 }
 
-/// Maps of a file are looked up beside it, wherever it is included.
+/// Resolves the map files next to an included file.
 fn resolve_map_paths(scenario: &mut Scenario, path: Option<&Path>) {
     let Some(folder) = path.and_then(Path::parent) else {
         return;
@@ -591,15 +594,16 @@ fn resolve_map_paths(scenario: &mut Scenario, path: Option<&Path>) {
     let opened = scenario.script.iter_mut().filter_map(Cue::opened_scene_mut);
     for scene in scenario.scenes.iter_mut().chain(match_scenes).chain(opened) {
         if let MapSource::File(named) = &mut scene.map {
-            let beside = folder.join(&*named);
-            if beside.is_file() {
-                *named = beside;
+            let in_folder = folder.join(&*named);
+            if in_folder.is_file() {
+                *named = in_folder;
             }
         }
     }
 }
 
-/// Two scenarios as one: the lists of the second behind those of the first, and of the other fields those that the second one sets.
+/// Merges two scenarios: the lists of the second are appended to those of the first, and other fields of the second replace those
+/// of the first if it sets them.
 fn merge(first: Scenario, second: Scenario, fields: &BTreeSet<String>) -> Scenario {
     fn append<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
         first.extend(second);

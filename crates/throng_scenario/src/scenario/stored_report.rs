@@ -84,7 +84,8 @@ pub fn rename_former_keys(report: &mut Value) {
     }
 }
 
-/// Moves a value to another path, unless there is one already. Steps of a path are separated by dots.
+/// Moves a value to another path; if that path has a value already, the moved value is dropped. Steps of a path are separated by
+/// dots.
 fn rename(root: &mut Value, former: &str, current: &str) {
     if let Some(value) = take(root, former) {
         place(root, current, value);

@@ -1,4 +1,4 @@
-//! Checks in every tick of a run, for the expectations that are about more than its end.
+//! Checks in every tick of a run, for expectations that must hold during the whole run.
 
 use bevy_ecs::prelude::*;
 
@@ -17,7 +17,7 @@ use throng::world::{Object, ObjectCategory, Position};
 /// Number of paths of a run that are searched again by A* if the expectation requests no share.
 const PATHS_SAMPLED: u64 = 50;
 
-/// Maximum number of nodes of such a search; a longer one counts as not checked.
+/// Maximum number of nodes of such a search; a path that needs more counts as not checked.
 const PATH_NODES_MAX: u32 = 4_000_000;
 
 /// The checks of every tick.
@@ -28,7 +28,7 @@ pub(super) struct TickChecks {
     /// The current number of viewers.
     viewer_count: u64,
     path_failures: PathFailureCounts,
-    /// Whether the run is over and comes to rest: later ticks are not judged.
+    /// Whether the run is over and comes to rest: the times of later ticks are not checked.
     is_over: bool,
     search: PathSearch,
 }
@@ -69,11 +69,11 @@ enum WatchKind {
         share: Option<f64>,
     },
     Ticks(TickLimit),
-    /// No check: it is judged by figures.
+    /// Not checked in ticks; judged by figures at the end.
     Figures,
 }
 
-/// A range of ticks: after one and up to another.
+/// A range of ticks: `after` is excluded, `until` is included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TickSpan {
     /// The last tick before the window; 0 if it begins with the run.
@@ -85,7 +85,7 @@ pub(super) struct TickSpan {
 impl TickSpan {
     /// The window of an expectation.
     pub fn from_expectation(expectation: &Expectation, tick_hz: f64) -> Self {
-        // A number beyond all ticks becomes the last of them.
+        // The cast saturates.
         let tick = |t_s: f64| (t_s * tick_hz).floor() as u64;
         let window = expectation.split_window().1;
         window.map_or_else(Self::default, |(from_s, until_s)| Self {
@@ -102,7 +102,7 @@ impl TickSpan {
 /// The number of violations, and the text of the first.
 #[derive(Debug, Default)]
 pub(super) struct CheckCount {
-    /// How often.
+    /// The number of violations.
     pub count: u64,
     first: Option<String>,
 }
@@ -113,7 +113,7 @@ impl CheckCount {
         self.first.get_or_insert_with(what);
     }
 
-    /// The text; `None` when there was none.
+    /// The count and the first violation as text; `None` if there was none.
     pub fn describe(&self) -> Option<String> {
         let first = self.first.as_ref()?;
         Some(format!("{} times, first: {first}", self.count))
@@ -204,7 +204,7 @@ pub(super) fn check_tick(
         check_times(watch, tick, &timings);
     }
     for item in watch.items_for(tick, |kind| matches!(kind, WatchKind::Blocked)) {
-        // A door may stand in its own wall.
+        // Objects that cannot move may be on blocked tiles, such as a door in its wall.
         for (object, position, _) in objects.iter().filter(|(.., can_move)| *can_move) {
             let Ok((map, _)) = scenes.get(object.scene_entity()) else {
                 continue;
@@ -212,8 +212,8 @@ pub(super) fn check_tick(
             item.checked += 1;
             if !map.is_free_at(position.0) {
                 let (id, at) = (object.id(), position.0);
-                let told = || format!("object {id} at {at} in tick {tick}");
-                item.violations.add(told);
+                let describe = || format!("object {id} at {at} in tick {tick}");
+                item.violations.add(describe);
             }
         }
     }
@@ -241,7 +241,8 @@ pub(super) fn check_tick(
     }
 }
 
-/// Why a request could not be searched. Nothing edits a map between Navigate and the end of the tick.
+/// Counts the reason why a request could not be searched. The map is that of the search, since nothing edits a map between Navigate
+/// and the end of the tick.
 fn count_path_failure(
     ends: &mut PathFailureCounts,
     failure: &PathFailed,
@@ -293,7 +294,7 @@ fn check_paths(
     paths: &Query<&NavPath>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) {
-    // A search by A* takes milliseconds; one per tick, of the first path found, is spread evenly enough.
+    // A search by A* takes milliseconds. Without a share, at most one path per tick is checked, the first that was found.
     let mut is_open = item.checked < PATHS_SAMPLED;
     for answer in answers {
         item.found += 1;
@@ -307,7 +308,7 @@ fn check_paths(
     }
 }
 
-/// Searches a found path anew; whether it was checked.
+/// Searches a found path again; returns whether it was checked.
 fn check_path(
     item: &mut WatchedExpectation,
     tick: u64,
@@ -319,11 +320,12 @@ fn check_path(
     let Ok((map, _)) = scenes.get(answer.object.scene_entity()) else {
         return false;
     };
-    // The map as it was searched: nothing edits it between Navigate and the end of the tick.
-    let is_kept = paths
+    // The map is that of the search, since nothing edits it between Navigate and the end of the tick. A path that was replaced
+    // since is skipped.
+    let is_current = paths
         .get(answer.entity)
         .is_ok_and(|path| path.goal() == Some(answer.to));
-    if !is_kept {
+    if !is_current {
         return false;
     }
     let query = PathQuery::new(answer.from, answer.to).with_node_limit(PATH_NODES_MAX);

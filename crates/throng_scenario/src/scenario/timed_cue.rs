@@ -1,4 +1,4 @@
-//! When cues run: at a time, again and again, little by little, or as soon as something holds.
+//! The schedule of cues: once, repeatedly, in steps, or when a condition becomes true.
 
 use bevy_ecs::world::World;
 
@@ -13,25 +13,25 @@ const FIRST_TICK: u64 = 1;
 /// A cue, and when it runs next.
 #[derive(Debug)]
 pub(super) struct TimedCue {
-    /// The next tick in which it runs, or from which on its condition is looked at.
+    /// The next tick in which it runs, or from which on its condition is checked.
     next: Option<u64>,
-    /// 0 for once.
+    /// The interval in ticks; 0 for a cue that runs once.
     every: u64,
     until: u64,
-    /// How many times it still runs at most.
+    /// Maximum number of further runs; `None` for no limit.
     runs_left: Option<u32>,
     trigger: Trigger,
     action: Action,
 }
 
-/// What makes a cue run besides its time.
+/// What triggers a cue.
 #[derive(Debug)]
 enum Trigger {
-    /// Nothing.
+    /// Its time only.
     Time,
-    /// Each step runs its share of a number.
+    /// Its time; each step runs its share of a number.
     Ramp { number: u32, steps: u64, done: u64 },
-    /// A condition that begins to hold.
+    /// A condition that becomes true.
     Condition { condition: Condition, was_met: bool },
 }
 
@@ -97,8 +97,8 @@ impl Condition {
     }
 }
 
-/// Ticks of the cues of a scenario. The tick that ends at time t is number t × hz; what is to happen at t happens in the one
-/// after.
+/// Converts times of cues to ticks, at this tick rate. The tick that ends at time t has number t × hz; a cue at time t runs in the
+/// tick after it.
 #[derive(Clone, Copy)]
 pub(super) struct Ticks(pub f64);
 
@@ -178,7 +178,8 @@ impl TimedCue {
                 runs_left: Some(*times),
                 trigger: Condition::from_cue(cue).map_or(Trigger::Time, |condition| {
                     Trigger::Condition {
-                        // Nobody is there before the first has come, which is no coming down.
+                        // Before the first object has spawned, there are none. The number has not fallen then, so this is no
+                        // trigger.
                         was_met: matches!(condition, Condition::AtMost { .. }),
                         condition,
                     }
@@ -188,7 +189,7 @@ impl TimedCue {
         }
     }
 
-    /// Whether its time alone makes it run, and it is due in the first tick, the one of 0 s.
+    /// Whether it is triggered by its time only, and is due in the first tick, at 0 s.
     pub fn is_first(&self) -> bool {
         let is_timed = !matches!(self.trigger, Trigger::Condition { .. });
         is_timed && self.next.is_some_and(|next| next <= FIRST_TICK)
@@ -199,7 +200,7 @@ impl TimedCue {
         matches!(self.trigger, Trigger::Ramp { .. })
     }
 
-    /// The work of a tick, if any.
+    /// Returns the action to run in this tick, if any.
     pub fn poll(&mut self, world: &World, tick: u64) -> Option<Action> {
         if self.runs_left == Some(0)
             || self.next.is_none_or(|next| tick < next)
@@ -233,7 +234,8 @@ impl TimedCue {
         Some(action)
     }
 
-    /// Times alone are what a cue was before it had anything else, and leave no other trace in the state hash.
+    /// Hashes the next tick, and further state only if the cue has it: the hash of a cue with a time only stays as in former
+    /// versions.
     pub fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(self.next.unwrap_or(u64::MAX));
         if let Some(left) = self.runs_left {

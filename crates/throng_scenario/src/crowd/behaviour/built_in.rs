@@ -10,10 +10,10 @@ use super::rule::{BehaviourRule, Perception, PerceptionTarget};
 use crate::crowd::area::{CrowdArea, random_direction};
 use throng::world::{KindId, StateHashed};
 
-/// How far a fleeing individual runs at a time, in metres.
+/// Distance to the next goal of an individual that flees, in metres.
 const FLIGHT_M: f32 = 12.0;
 
-/// How far a chaser strolls while it sees no target, in metres.
+/// Maximum distance from home while an individual that chases or flees sees no target, in metres.
 const STROLL_M: f32 = 10.0;
 
 /// Stays where it is.
@@ -131,10 +131,10 @@ impl BehaviourRule for Commute {
     }
 }
 
-/// Goes to an area and moves about inside it.
+/// Walks to random free tiles of an area.
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Gather {
-    /// The area where all gather: each goes to a random free tile of it, and then to another.
+    /// The area; each goal is a random free tile of it.
     pub at: CrowdArea,
 }
 
@@ -146,7 +146,7 @@ impl BehaviourRule for Gather {
     }
 }
 
-/// All points up to a distance from a centre.
+/// The disc of all points within `radius_m` of a centre.
 const fn around(center: Vec2, radius_m: f32) -> CrowdArea {
     CrowdArea::Ring {
         center,
@@ -155,7 +155,7 @@ const fn around(center: Vec2, radius_m: f32) -> CrowdArea {
     }
 }
 
-/// Away from the threat, turned a little to one side so that it does not keep running into a corner.
+/// The offset of a goal away from the threat, turned by a random angle of up to 35° so that it does not keep running into a corner.
 fn flee_offset(away: Vec2, random: &mut Pcg64Mcg) -> Vec2 {
     let straight = away
         .try_normalize()

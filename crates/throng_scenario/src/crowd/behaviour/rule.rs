@@ -54,13 +54,13 @@ pub trait BehaviourRule: StateHashed + PartialEq + fmt::Debug + Send + Sync + 's
         None
     }
 
-    /// The next goal: an area. The individual goes to a random free tile in reach in it, or to the nearest one. `None` when there
-    /// is nothing to do; it is called again after 100 ticks.
+    /// The next goal: an area. The individual walks to a random free tile of the area that it can reach, or to the nearest such
+    /// tile. `None` means no goal; the method is called again after 100 ticks.
     ///
-    /// It is called when the last goal is reached (or cannot be) and a short rest is over, and whenever a
+    /// It is called after a short rest when the last goal has been reached or is unreachable, and whenever a
     /// [target](Self::perception_target) is in sight. Values drawn from `random` depend on the seed, the individual and the tick
-    /// only. It must use nothing else: no clock, no other generator, no state that changes. It is called for several individuals
-    /// in parallel.
+    /// only. An implementation must use no other input: no clock, no other generator, no mutable state. It is called for several
+    /// individuals in parallel.
     fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
 }
 
@@ -120,8 +120,8 @@ impl Behaviour {
         self.0.perception_target()
     }
 
-    /// The next goal, in metres: the middle of a free tile that can be reached from its position. `None` when there is nothing to
-    /// do. O(random tries), all on the map.
+    /// The next goal, in metres: the centre of a free tile that can be reached from its position. `None` means no goal. Costs as
+    /// much as [`CrowdArea::free_tile`].
     pub(super) fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<Vec2> {
         let area = self.0.next_goal(senses, random)?;
         let map = senses.map;

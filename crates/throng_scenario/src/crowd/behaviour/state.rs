@@ -9,7 +9,7 @@ use throng::world::StateHashed;
 /// The state of an individual's behaviour.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 pub(in crate::crowd) struct BehaviourState {
-    /// Its home.
+    /// Its home, in metres.
     pub home: Vec2,
     /// The tick of its next decision.
     pub next_decision_tick: u64,

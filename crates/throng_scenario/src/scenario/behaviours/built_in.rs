@@ -23,11 +23,11 @@ impl BehaviourParameters for IdleParameters {
     }
 }
 
-/// They walk to one free spot after another round the place where they appeared.
+/// They walk to random free tiles around the position where they spawned.
 #[derive(Deserialize)]
 #[serde(rename = "Wander", deny_unknown_fields)]
 pub(super) struct WanderParameters {
-    /// How far from it they go, metres.
+    /// Maximum distance from that position, metres.
     radius_m: f32,
 }
 
@@ -40,7 +40,7 @@ impl BehaviourParameters for WanderParameters {
     }
 }
 
-/// They walk from point to point, and from the last to the first.
+/// They walk from point to point, and from the last back to the first.
 #[derive(Deserialize)]
 #[serde(rename = "Patrol", deny_unknown_fields)]
 pub(super) struct PatrolParameters {
@@ -68,13 +68,13 @@ impl BehaviourParameters for PatrolParameters {
     }
 }
 
-/// They run after the nearest object of a kind that they see.
+/// They run after the nearest object of a kind in sight.
 #[derive(Deserialize)]
 #[serde(rename = "Chase", deny_unknown_fields)]
 pub(super) struct ChaseParameters {
     /// The name of the kind.
     kind: String,
-    /// How far they look, metres.
+    /// Their sight range, metres.
     sight_m: f32,
 }
 
@@ -89,13 +89,13 @@ impl BehaviourParameters for ChaseParameters {
     }
 }
 
-/// They run from the nearest object of a kind that they see.
+/// They run away from the nearest object of a kind in sight.
 #[derive(Deserialize)]
 #[serde(rename = "Flee", deny_unknown_fields)]
 pub(super) struct FleeParameters {
     /// The name of the kind.
     kind: String,
-    /// How far they look, metres.
+    /// Their sight range, metres.
     sight_m: f32,
 }
 
@@ -132,7 +132,7 @@ impl BehaviourParameters for CommuteParameters {
     }
 }
 
-/// They walk to an area and stay there.
+/// They walk to an area and move between random tiles of it.
 #[derive(Deserialize)]
 #[serde(rename = "Gather", deny_unknown_fields)]
 pub(super) struct GatherParameters {

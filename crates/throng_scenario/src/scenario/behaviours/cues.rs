@@ -53,6 +53,6 @@ pub trait CueParameters: DeserializeOwned {
     /// depends on the seed and on earlier draws of the script; it must use no clock and no other generator.
     ///
     /// # Errors
-    /// Why it failed, as text: the report lists it among the faults of the script.
+    /// Why it failed, as text: the report lists it among the script errors.
     fn run(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String>;
 }

@@ -23,7 +23,7 @@ use throng::world::{KindId, ObjectKinds};
 /// use throng_scenario::{BehaviourParameters, BehaviourSite, ValidationError};
 /// use throng::world::StateHashed;
 ///
-/// /// JumpScanner in a square of this size.
+/// /// Walks along the sides of a square.
 /// #[derive(Debug, PartialEq, StateHashed, Deserialize)]
 /// #[serde(deny_unknown_fields)]
 /// struct Square { side_m: f32 }
@@ -74,7 +74,7 @@ impl BehaviourSite<'_> {
         &self.path
     }
 
-    /// A problem with a field of the behaviour.
+    /// An error at a field of the behaviour.
     #[must_use]
     pub fn problem(&self, field: &'static str, message: impl Into<String>) -> ValidationError {
         ValidationError::new(self.path.field(field), message)

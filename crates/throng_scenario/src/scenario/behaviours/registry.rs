@@ -25,7 +25,7 @@ pub struct Behaviours {
 
 type BehaviourReader = fn(&str, &BehaviourSite<'_>) -> Result<Behaviour, ValidationError>;
 
-/// What to do with a cue's text.
+/// The functions that check and run a cue of a game from its text.
 #[derive(Clone, Copy, Debug)]
 struct GameCue {
     check: fn(&str, &BehaviourSite<'_>) -> Result<(), ValidationError>,
@@ -43,9 +43,9 @@ impl Default for Behaviours {
     }
 }
 
-/// Something done with each built-in behaviour.
+/// An operation on the type of each built-in behaviour.
 pub(in crate::scenario) trait BehaviourVisitor {
-    /// Does it with one.
+    /// Visits one behaviour.
     fn visit<T: BehaviourParameters>(&mut self);
 }
 
@@ -75,8 +75,8 @@ impl Behaviours {
 
     /// Registers a cue by its [`CueParameters::NAME`]. It replaces a cue of the same name.
     pub fn register_cue<T: CueParameters>(&mut self) {
-        let (check, play) = (check_cue_text::<T>, run_cue_text::<T>);
-        self.cues.insert(T::NAME, GameCue { check, run: play });
+        let (check, run) = (check_cue_text::<T>, run_cue_text::<T>);
+        self.cues.insert(T::NAME, GameCue { check, run });
     }
 
     /// The names of behaviours, in alphabetical order.
@@ -114,15 +114,14 @@ impl Behaviours {
         site: &BehaviourSite<'_>,
     ) -> Result<(), ValidationError> {
         let name = parameters::name(cue.text()).ok_or_else(|| {
-            let message = "expected a cue of the game's own, such as `Storm(damage: 5)`";
+            let message = "expected a custom cue, such as `Storm(damage: 5)`";
             ValidationError::new(site.path.clone(), message)
         })?;
         let Some(known) = self.cues.get(name) else {
             let names: Vec<&str> = self.cues.keys().copied().collect();
             if names.is_empty() {
-                let message = format!("unknown cue `{name}`: this program has none of its own");
-                let help =
-                    "a game registers its cues with `register_cue`, and plays its scenarios itself";
+                let message = format!("unknown cue `{name}`: this program has no custom cues");
+                let help = "register it with `register_cue` in the program of the game, and run the scenario there";
                 return Err(ValidationError::new(site.path.clone(), message).with_help(help));
             }
             return Err(unknown_name(site.path.clone(), "cue", name, &names));

@@ -177,7 +177,7 @@ pub(super) enum Blocked {
     Mixed(&'static str),
 }
 
-/// The number of a party or a player; synthetic ones, which have their own numbers from 0, as -1, -2 and so on.
+/// The number of a party or a player. Synthetic ones are numbered separately from 0 and written as -1, -2 and so on.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
 pub(super) enum LogNumber {
@@ -185,7 +185,7 @@ pub(super) enum LogNumber {
     Synthetic(i64),
 }
 
-/// -1 for 0, -2 for 1 and so on.
+/// Converts 0 to -1, 1 to -2 and so on.
 const fn synthetic_number(number: u64) -> LogNumber {
     LogNumber::Synthetic(-1 - (number & i64::MAX as u64) as i64)
 }

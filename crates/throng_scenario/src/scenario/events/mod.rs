@@ -1,11 +1,12 @@
 //! The event log: one JSON object per line, in the order of events. docs/event_log.md describes every line.
 //!
-//! Within a tick, events follow the order of the tick's sets, and within a set scene and object id; enters and leaves are ordered
-//! by scene, and per viewer by time. State without a message of its own (teams, caps, hiding, cells) is detected by comparing
-//! each object with its last logged state, so a log costs a check of every object per tick; without a log there is no cost.
+//! Within a tick, events follow the order of the tick's sets, and within a set that of scenes and object ids. Enters and leaves are
+//! ordered by scene; those of one viewer are in the order in which they happened. State without a message of its own (teams, caps,
+//! hiding, cells) is detected by comparing each object with its last logged state, so a log costs a check of every object per tick;
+//! without a log there is no cost.
 //!
 //! A run in real time writes `{"type":"late_build","name","clearance","late_ticks"}` when the search data of a scene is adopted,
-//! with the number of ticks of delay: from this tick on paths may be other ones of the same length.
+//! with the number of ticks of delay: from this tick on, searches may return different paths of the same length.
 //!
 //! | file | holds |
 //! |---|---|
@@ -45,7 +46,7 @@ pub struct EventLog {
     writer: Box<dyn Write + Send + Sync>,
     logs_positions: bool,
     logged: BTreeMap<ObjectRef, LoggedObject>,
-    /// Cursors of spawns and despawns, which are logged at several places of a tick, each once.
+    /// Cursors of spawns and despawns: these are logged several times per tick, and the cursors make each appear once.
     spawned: MessageCursor<ObjectSpawned>,
     despawned: MessageCursor<ObjectDespawned>,
     error: Option<io::Error>,
@@ -79,7 +80,7 @@ const fn reason_name(reason: ViewLeaveReason) -> &'static str {
 }
 
 impl EventLog {
-    /// A log that writes to `to`; on request with a line for the position of every object and tick.
+    /// Creates a log that writes to `to`; with `positions`, also a line per tick for the position of every object.
     #[must_use]
     pub fn new(to: Box<dyn Write + Send + Sync>, positions: bool) -> Self {
         Self {
@@ -114,7 +115,7 @@ impl EventLog {
     }
 }
 
-/// Opened scenes.
+/// Logs opened scenes.
 pub(in crate::scenario) fn log_scenes(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -158,7 +159,7 @@ pub(in crate::scenario) fn log_scenes(
     }
 }
 
-/// Overload levels entered and left.
+/// Logs changes of the overload level.
 pub(in crate::scenario) fn log_overload(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -175,20 +176,20 @@ pub(in crate::scenario) fn log_overload(
     }
 }
 
-/// Players that logged in and out, and connections that were lost and resumed.
+/// Logs logins, logouts, lost connections and resumed sessions.
 pub(in crate::scenario) fn log_sessions(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     mut logged_in: MessageReader<LoggedIn>,
-    mut links: (MessageReader<ConnectionLost>, MessageReader<SessionResumed>),
+    mut connections: (MessageReader<ConnectionLost>, MessageReader<SessionResumed>),
     mut logged_out: MessageReader<LoggedOut>,
 ) {
     let tick = tick.0;
-    for lost in links.0.read() {
+    for lost in connections.0.read() {
         let (client, player) = (lost.client.0, lost.player.0);
         log.write(tick, None, Event::ConnectionLost { client, player });
     }
-    for resumed in links.1.read() {
+    for resumed in connections.1.read() {
         let SessionResumed {
             client,
             previous_client: before,
@@ -226,8 +227,8 @@ pub(in crate::scenario) fn log_sessions(
     }
 }
 
-/// Objects spawned and despawned since the last call. It runs before everything that names an object: a line of an object never precedes
-/// its `spawn`, whichever system spawned it or changed its scene.
+/// Logs objects that spawned or despawned since the last call. Runs before each system that logs object ids, so that no line about
+/// an object precedes its `spawn`.
 pub(in crate::scenario) fn log_spawns(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -236,21 +237,22 @@ pub(in crate::scenario) fn log_spawns(
     objects: Query<(Option<&TeamId>, Option<&Viewer>, Has<Viewable>)>,
 ) {
     let tick = tick.0;
-    let mut came: Vec<ObjectSpawned> = log.spawned.read(&spawned).copied().collect();
-    came.sort_by_key(|spawned| spawned.object.reference());
-    let gone = log.despawned.read(&despawned);
-    let mut gone: Vec<Object> = gone.map(|despawned| despawned.object).collect();
-    gone.sort_by_key(|object| object.reference());
-    let came_now = |object: &Object| {
-        came.binary_search_by_key(&object.reference(), |spawned| spawned.object.reference())
+    let mut spawns: Vec<ObjectSpawned> = log.spawned.read(&spawned).copied().collect();
+    spawns.sort_by_key(|spawned| spawned.object.reference());
+    let despawns = log.despawned.read(&despawned);
+    let mut removed: Vec<Object> = despawns.map(|despawned| despawned.object).collect();
+    removed.sort_by_key(|object| object.reference());
+    let is_new = |object: &Object| {
+        spawns
+            .binary_search_by_key(&object.reference(), |spawned| spawned.object.reference())
             .is_ok()
     };
-    // Objects that spawned and despawned within one tick are written first; all others left before the new ones entered.
-    let (at_once, before): (Vec<Object>, Vec<Object>) = gone.into_iter().partition(came_now);
+    // Order: despawns of older objects, then spawns, then despawns of objects that are among these spawns.
+    let (short_lived, before): (Vec<Object>, Vec<Object>) = removed.into_iter().partition(is_new);
     before
         .into_iter()
         .for_each(|object| log_despawn(&mut log, tick, object));
-    for spawned in &came {
+    for spawned in &spawns {
         let object = spawned.object;
         let found = objects.get(spawned.entity);
         let (team, viewer, viewable) = found.unwrap_or((None, None, false));
@@ -282,12 +284,12 @@ pub(in crate::scenario) fn log_spawns(
             },
         );
     }
-    at_once
+    short_lived
         .into_iter()
         .for_each(|object| log_despawn(&mut log, tick, object));
 }
 
-/// Edits of maps.
+/// Logs map edits.
 pub(in crate::scenario) fn log_edits(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -330,7 +332,7 @@ fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
     log.write(tick, Some(object.scene()), event);
 }
 
-/// Late search data: written before the first paths that use it.
+/// Logs search data that was adopted late, before the first paths that use it.
 pub(in crate::scenario) fn log_late_builds(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -350,7 +352,7 @@ pub(in crate::scenario) fn log_late_builds(
     }
 }
 
-/// Path replies, before walkers move: an object that arrives in the same tick has no path left after it.
+/// Logs path replies. Runs before walkers move, since an object that arrives in the same tick has no path afterwards.
 pub(in crate::scenario) fn log_paths(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -388,7 +390,7 @@ pub(in crate::scenario) fn log_paths(
     }
 }
 
-/// Changed teams, caps, hiding and cells.
+/// Logs changes of team, cap, hiding and cell.
 pub(in crate::scenario) fn log_objects(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -452,7 +454,7 @@ pub(in crate::scenario) fn log_objects(
     }
 }
 
-/// Enters and leaves of views.
+/// Logs enters and leaves of views.
 pub(in crate::scenario) fn log_views(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -490,7 +492,7 @@ pub(in crate::scenario) fn log_views(
     }
 }
 
-/// Announcements, and the number of their recipients.
+/// Logs announcements, with the number of recipients.
 pub(in crate::scenario) fn log_announcements(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -514,7 +516,7 @@ pub(in crate::scenario) fn log_announcements(
     }
 }
 
-/// Positions, on request, and the tick's hash.
+/// Logs positions, if requested, and the state hash of the tick.
 pub(in crate::scenario) fn log_tick_end(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     let hash = format!("{:016x}", state_hash(world).fold());

@@ -1,7 +1,7 @@
 //! Parties that queue, cancel or are matched, and players who leave a running match.
 //!
-//! A ticket's line contains everything that a reader needs to judge the match lines that follow: sizes, power, skill, level,
-//! roles, regions, avoided players and its players.
+//! The line of a ticket contains all inputs of matchmaking, so that a reader can check the match lines that follow: size, power,
+//! skill, level, roles, regions, avoided players and members.
 
 use bevy_ecs::prelude::*;
 
@@ -25,7 +25,7 @@ type Matches<'w, 's> = (
     MessageReader<'w, 's, MatchFormed>,
 );
 
-/// Tickets and matches, in the order in which a tick handles them.
+/// Logs tickets and matches, in the order in which a tick handles them.
 pub(in crate::scenario) fn log_matches(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -46,7 +46,7 @@ pub(in crate::scenario) fn log_matches(
         let party = cancelled.party.into();
         write(Event::Cancel { party });
     }
-    // Backfills of this tick replace players who leave in the same tick.
+    // Before backfills: these can replace players that left in the same tick.
     for &MemberLeft {
         match_id,
         party,
@@ -94,7 +94,7 @@ pub(in crate::scenario) fn log_matches(
 }
 
 fn ticket_event<'a>(ticket: &Ticket, mode: &'a str) -> Event<'a> {
-    let wishes = ticket.preferences.as_deref().cloned().unwrap_or_default();
+    let preferences = ticket.preferences.as_deref().cloned().unwrap_or_default();
     Event::Ticket {
         party: ticket.party.into(),
         size: ticket.size,
@@ -104,8 +104,12 @@ fn ticket_event<'a>(ticket: &Ticket, mode: &'a str) -> Event<'a> {
         mode,
         since: ticket.since_tick,
         members: ticket.members.iter().map(|&player| player.into()).collect(),
-        roles: wishes.roles,
-        avoid: wishes.avoid.iter().map(|&player| player.into()).collect(),
-        regions: wishes.regions,
+        roles: preferences.roles,
+        avoid: preferences
+            .avoid
+            .iter()
+            .map(|&player| player.into())
+            .collect(),
+        regions: preferences.regions,
     }
 }

@@ -52,7 +52,7 @@ const VALUES: [(&str, &str); 37] = [
     ("expect", "NoObjectOnBlockedTile"),
 ];
 
-/// The order of fields; others stand between `count` and `run`, in alphabetical order.
+/// The order of fields: `FIRST`, all others in alphabetical order, `LAST`.
 const FIRST: [&str; 10] = [
     "name",
     "t_s",
@@ -67,7 +67,7 @@ const FIRST: [&str; 10] = [
 ];
 const LAST: [&str; 4] = ["only", "behaviour", "run", "expect"];
 
-/// Optional fields that examples show; of the limits the first one only.
+/// Optional fields that examples show. Of `LIMITS`, only the first that an entry has is shown.
 const SHOWN: [&str; 2] = ["count", "radius_m"];
 const LIMITS: [&str; 3] = ["below", "at_most", "at_least"];
 
@@ -112,12 +112,12 @@ const ENTRY_VALUES: [(&str, &str, &str); 12] = [
 ];
 
 impl ExampleWriter<'_> {
-    /// A part of a scenario.
+    /// The example of a part of a scenario.
     pub(super) fn part(&self, name: &str, definition: &Value) -> String {
         format!("{name}({})", self.part_fields(name, definition))
     }
 
-    /// A variant with fields, or with a value.
+    /// The example of a variant with fields or with a value.
     pub(super) fn variant(
         &self,
         name: &str,
@@ -142,7 +142,7 @@ impl ExampleWriter<'_> {
         format!("{name}({})", self.value(name, "", content))
     }
 
-    /// An entry with named fields: those without which it is not read, and a few more.
+    /// The example of an entry with named fields: the required ones, and a few optional ones.
     pub(super) fn fields(
         &self,
         name: &str,
@@ -164,7 +164,7 @@ impl ExampleWriter<'_> {
         self.call(name, content, shown)
     }
 
-    /// Whether an entry is not read without a field. O(fields).
+    /// Whether an entry cannot be parsed without a field. O(fields).
     pub(super) fn is_required(
         &self,
         name: &str,
@@ -204,7 +204,7 @@ impl ExampleWriter<'_> {
         written.collect::<Vec<_>>().join(", ")
     }
 
-    /// A typical value of a field; its name is empty for a value without one.
+    /// A typical value of a field; `field` is empty for a value without a name.
     fn value(&self, entry: &str, field: &str, schema: &Value) -> String {
         if let Some(own) = entry_value(entry, field) {
             return own.to_owned();
@@ -253,7 +253,7 @@ fn entry_value(entry: &str, field: &str) -> Option<&'static str> {
     known.map(|of| of.2)
 }
 
-/// The place of a field among others.
+/// The sort key of a field.
 fn order(field: &str) -> (usize, usize) {
     let first = FIRST.iter().position(|name| *name == field);
     let last = LAST.iter().position(|name| *name == field);

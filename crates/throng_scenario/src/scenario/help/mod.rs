@@ -23,7 +23,7 @@ use super::text::{self, ValuePath, parameters};
 use crate::crowd::BehaviourRule;
 use examples::ExampleWriter;
 
-/// What an entry is.
+/// The group of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HelpGroup {
     /// A part of a scenario: a scene, a crowd, a queue.
@@ -32,13 +32,13 @@ pub enum HelpGroup {
     Cue,
     /// What a cue does.
     Action,
-    /// Which of its objects an action is about.
+    /// Which objects an action applies to.
     Condition,
     /// Where something is.
     Area,
-    /// What a crowd does by itself.
+    /// How the individuals of a crowd choose where to go.
     Behaviour,
-    /// What has to hold in a run.
+    /// A condition that a run must fulfil.
     Expectation,
 }
 
@@ -54,17 +54,20 @@ impl HelpGroup {
         Self::Expectation,
     ];
 
-    /// Its name: one, and several.
+    /// Its name in the singular and in the plural.
     #[must_use]
     pub const fn names(self) -> [&'static str; 2] {
         match self {
             Self::Part => ["part of a scenario", "Parts of a scenario"],
             Self::Cue => ["cue", "Cues, in `script`: when something happens"],
             Self::Action => ["action", "Actions, in `run` of a cue: what happens"],
-            Self::Condition => ["condition", "Conditions, in `only` of an action: to whom"],
+            Self::Condition => [
+                "condition",
+                "Conditions, in `only` of an action: to which objects",
+            ],
             Self::Area => ["area", "Areas: where"],
             Self::Behaviour => ["behaviour", "Behaviours of crowds"],
-            Self::Expectation => ["expectation", "Expectations, in `expect`: what has to hold"],
+            Self::Expectation => ["expectation", "Expectations, in `expect`: what must hold"],
         }
     }
 }
@@ -74,7 +77,7 @@ impl HelpGroup {
 pub struct HelpEntry {
     /// The name, as it is written in a scenario.
     pub name: String,
-    /// What it is.
+    /// Its group.
     pub group: HelpGroup,
     /// What it means.
     pub description: String,
@@ -93,11 +96,11 @@ pub struct HelpField {
     pub value: String,
     /// What it means.
     pub description: String,
-    /// Whether it has to be given.
+    /// Whether it is required.
     pub is_required: bool,
 }
 
-/// Whether a text is read as a value of some type.
+/// Returns whether a text can be parsed as a value of some type.
 type ReadTest = fn(&str) -> bool;
 
 fn is_read<T: DeserializeOwned>(text: &str) -> bool {
@@ -165,9 +168,9 @@ fn describe_object_kind(entry: &mut HelpEntry) {
     for field in &mut entry.fields {
         let description = match field.name.as_str() {
             "name" => "Its name in scenarios and reports.",
-            "class" => "Which cap of a view it counts towards: `Player`, `Npc` or `Thing`.",
+            "class" => "The view cap that it counts towards: `Player`, `Npc` or `Thing`.",
             "visibility" => {
-                "From how far it is seen: from the nine cells around, from more cells, or in the whole scene."
+                "Where viewers see it: in the nine cells around them, in more cells, or in the whole scene."
             }
             _ => "",
         };
@@ -242,7 +245,7 @@ fn entry(
         None => Vec::new(),
     };
     if group == HelpGroup::Part {
-        // All have defaults; the reader says what is missing.
+        // Serde has defaults for all; validation reports what is missing.
         fields
             .iter_mut()
             .for_each(|field| field.is_required = false);
@@ -285,7 +288,7 @@ fn description_of(value: &Value) -> String {
     description.unwrap_or_default().to_owned()
 }
 
-/// A default as it would be written, if it is short: a number, a text, a flag.
+/// A default value as RON, if it is a flag, a number or a text; otherwise empty.
 fn ron_text(value: &Value) -> String {
     match value {
         Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -324,7 +327,7 @@ mod tests {
     use crate::crowd::ATTRIBUTE_NAMES;
     use crate::scenario::{Behaviours, LoadedScenario};
 
-    /// A scenario with every name that examples use, and the example where it belongs.
+    /// A scenario that defines all names which examples use, and contains the example at its place.
     fn scenario_with(entry: &HelpEntry) -> String {
         let example = &entry.example;
         let [mut cues, mut cast, mut expect, mut parts] = [const { String::new() }; 4];

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Docs {
     types: BTreeMap<String, String>,
-    /// For a struct's field, a variant, or a variant's field: the owner of the last is `Enum::Variant`.
+    /// By owner and name. The owner of a field is its struct or `Enum::Variant`, that of a variant its enum.
     members: BTreeMap<(String, String), String>,
 }
 
@@ -32,15 +32,15 @@ impl Docs {
     }
 
     fn read(&mut self, source: &str) {
-        let mut said: Vec<&str> = Vec::new();
+        let mut comments: Vec<&str> = Vec::new();
         let mut renamed: Option<&str> = None;
-        // The type whose parts follow, and its variant.
+        // The type and the variant whose members follow.
         let (mut owner, mut variant): (Option<String>, Option<String>) = (None, None);
         for line in source.lines() {
             let indent = line.len() - line.trim_start().len();
             let line = line.trim();
             if let Some(comment) = line.strip_prefix("///") {
-                said.push(comment.trim());
+                comments.push(comment.trim());
                 continue;
             }
             if line.starts_with("#[") {
@@ -48,8 +48,8 @@ impl Docs {
                 renamed = name.and_then(|rest| rest.split('"').next()).or(renamed);
                 continue;
             }
-            let text = plain_text(&said);
-            said.clear();
+            let text = plain_text(&comments);
+            comments.clear();
             let declared = line
                 .split_once("pub(super) ")
                 .map_or(line, |(_, rest)| rest);
@@ -94,7 +94,7 @@ fn first_word(text: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// Lines of a comment as one text, without the targets of links.
+/// Joins the lines of a comment, and removes the targets of links.
 fn plain_text(lines: &[&str]) -> String {
     let mut rest = lines.join(" ");
     let mut text = String::new();

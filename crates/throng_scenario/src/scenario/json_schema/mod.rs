@@ -1,11 +1,11 @@
 //! The JSON Schema of scenarios, generated from the types that read them.
 //!
 //! ```text
-//! Scenario: Deserialize ─▶ trace: what it asks for ─▶ properties and variants ┐
-//! schema/*.rs ──────────▶ docs: what stands above each ──────────────────────┴─▶ JSON Schema
+//! Scenario: Deserialize ─▶ trace: its calls ────────▶ properties and variants ┐
+//! schema/*.rs ──────────▶ docs: the doc comments ────────────────────────────┴─▶ JSON Schema
 //! ```
-//! Editors, forms and generators use it. A scenario in JSON is written as serde writes it: a struct is an object, a variant
-//! without fields is its name, any other an object with its name as the only property.
+//! Editors, forms and generators use it. Scenarios in JSON use the format of serde: a struct is an object, a variant without fields
+//! is a string with its name, and any other variant is an object with its name as the only property.
 //!
 //! | file | holds |
 //! |---|---|
@@ -58,7 +58,7 @@ pub fn json_schema() -> Value {
             .and_then(|definition| definition.get_mut("properties"));
         let properties = properties.and_then(Value::as_object_mut);
         for (field, value) in properties.into_iter().flatten() {
-            // Null is the absent value, which needs no description.
+            // Null means that the field is absent by default.
             let default = defaults.get(field).filter(|default| !default.is_null());
             if let (Some(object), Some(default)) = (value.as_object_mut(), default) {
                 object.insert("default".to_owned(), default.clone());
@@ -105,7 +105,7 @@ impl BehaviourVisitor for BehaviourDefinitions {
     }
 }
 
-/// The definition of a type that a behaviour is read from, with its docs.
+/// The definition of the parameter type of a behaviour, with its docs.
 pub(super) fn describe_type<T: DeserializeOwned>(name: &str) -> Value {
     let docs = Docs::parse(&SOURCES);
     let definition = trace::definitions::<T>().remove(name);
@@ -114,7 +114,7 @@ pub(super) fn describe_type<T: DeserializeOwned>(name: &str) -> Value {
     definition
 }
 
-/// The types whose fields all have defaults, with these defaults.
+/// The default values of the types whose fields all have defaults.
 fn defaults() -> [(&'static str, Value); 7] {
     fn default_of<T: Default + Serialize>(name: &'static str) -> (&'static str, Value) {
         (name, serde_json::to_value(T::default()).unwrap_or_default())
@@ -139,8 +139,8 @@ fn describe(name: &str, definition: &mut Value, docs: &Docs) {
     let variants = definition.get_mut("oneOf").and_then(Value::as_array_mut);
     for variant in variants.into_iter().flatten() {
         if let Some(text) = variant.get("const").and_then(Value::as_str) {
-            let said = docs.member_doc(name, text);
-            set_description(variant, said);
+            let description = docs.member_doc(name, text);
+            set_description(variant, description);
             continue;
         }
         let object = variant.get_mut("properties").and_then(Value::as_object_mut);
@@ -161,9 +161,9 @@ fn describe_fields<'a>(properties: &mut Value, of: impl Fn(&str) -> Option<&'a s
     }
 }
 
-fn set_description(value: &mut Value, said: Option<&str>) {
-    if let (Some(object), Some(said)) = (value.as_object_mut(), said) {
-        object.insert("description".to_owned(), said.into());
+fn set_description(value: &mut Value, description: Option<&str>) {
+    if let (Some(object), Some(description)) = (value.as_object_mut(), description) {
+        object.insert("description".to_owned(), description.into());
     }
 }
 
@@ -226,8 +226,8 @@ mod tests {
             assert_eq!(unknown(&root, &root, &value, ""), None, "{}", built_in.name);
         }
         let wrong = json!({"scenes": [{"nam": "a"}]});
-        let told = unknown(&root, &root, &wrong, "");
-        assert_eq!(told.as_deref(), Some(".scenes[0].nam is unknown"));
+        let found = unknown(&root, &root, &wrong, "");
+        assert_eq!(found.as_deref(), Some(".scenes[0].nam is unknown"));
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
         assert!(
             announce["ttl_ticks"]["description"]
                 .as_str()
-                .is_some_and(|said| said.contains("ticks"))
+                .is_some_and(|description| description.contains("ticks"))
         );
     }
 }

@@ -1,5 +1,5 @@
-//! The structure of types, from their calls to a deserializer: each type is read from made-up values, repeatedly, until every
-//! variant of every enum was seen. The method is that of the crate `serde-reflection`.
+//! Derives the structure of types from their calls to a deserializer: a type is deserialized from made-up values until every
+//! variant of every enum was visited. The method is that of the crate `serde-reflection`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 
 use crate::scenario::old_names::is_old_name;
 
-/// Maximum number of readings: more than there are variants.
-const READINGS_MAX: usize = 10_000;
+/// Maximum number of passes: more than there are variants.
+const PASSES_MAX: usize = 10_000;
 
 /// The definitions of a type and its parts, by name.
 pub(super) fn definitions<T: DeserializeOwned>() -> BTreeMap<&'static str, Value> {
     let mut trace = Trace::default();
-    for _ in 0..READINGS_MAX {
+    for _ in 0..PASSES_MAX {
         trace.has_more = false;
         let mut schema = Value::Null;
         let read = T::deserialize(Tracer {
@@ -33,7 +33,7 @@ pub(super) fn definitions<T: DeserializeOwned>() -> BTreeMap<&'static str, Value
     trace.definitions()
 }
 
-/// What was found so far.
+/// The types found so far.
 #[derive(Default)]
 struct Trace {
     structs: BTreeMap<&'static str, Value>,
@@ -41,17 +41,17 @@ struct Trace {
     enums: BTreeMap<&'static str, BTreeMap<usize, Value>>,
     /// Variants that are fully explored.
     done: BTreeMap<&'static str, BTreeSet<usize>>,
-    /// The enums being read, nested.
+    /// The enums being read, outermost first.
     open: Vec<&'static str>,
-    /// Whether this reading skipped something that is not explored.
+    /// Whether this pass skipped a variant that is not fully explored.
     has_more: bool,
-    /// The field that is read.
+    /// The field being read.
     field: &'static str,
 }
 
 impl Trace {
-    /// Reads a struct with these fields, and returns their types. Serde lists old names of fields next to the new ones; a value
-    /// has only one of the two.
+    /// Reads a struct with these fields, and returns their types. Serde lists former names of fields next to the current ones; a
+    /// value may have only one of the two.
     fn fields<'de, V: Visitor<'de>>(
         &mut self,
         name: &str,
@@ -73,7 +73,7 @@ impl Trace {
         Ok((value, object(read.properties)))
     }
 
-    /// A text that its reader accepts: a row of tiles, except for fields that are read from names.
+    /// A text that the type of the current field accepts: a row of tiles, except for fields that are read from names.
     fn text(&self) -> &'static str {
         match self.field {
             "algorithm" => "jps",
@@ -101,7 +101,7 @@ fn object(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-/// Reads one value, and returns its type.
+/// Deserializes one value, and records its type in `schema`.
 struct Tracer<'a> {
     trace: &'a mut Trace,
     schema: &'a mut Value,
@@ -177,7 +177,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         if !name.contains("RawValue") {
             return visitor.visit_newtype_struct(self);
         }
-        // Kept as it is written: a name with its parameters.
+        // A raw value is kept as text: a name with its parameters.
         *self.schema = json!({ "type": "string" });
         let text: StrDeserializer<'_, Error> = "Idle".into_deserializer();
         visitor.visit_newtype_struct(text)
@@ -239,7 +239,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        // Serde lists old names of variants beside the new ones.
+        // Serde lists former names of variants next to the current ones.
         let current = variants.iter().copied();
         let variants: Vec<&'static str> = current
             .filter(|variant| !is_old_name(name, variant))
@@ -281,7 +281,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Reads a number of items, and returns their types if needed.
+    /// Reads up to `length` items, and returns their types.
     fn read_items<'de, V: Visitor<'de>>(
         self,
         length: usize,
@@ -370,7 +370,7 @@ struct TracedVariant<'a> {
 }
 
 impl TracedVariant<'_> {
-    /// Says what is in the brackets of the variant.
+    /// Sets the schema of a variant with content.
     fn set_content(schema: &mut Value, name: &str, inner: Value) {
         let mut properties = Map::new();
         properties.insert(name.to_owned(), inner);

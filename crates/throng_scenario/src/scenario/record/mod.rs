@@ -4,8 +4,7 @@
 //! after each tick:  counters ──▶ `TickSample`   ──┬─▶ a line of CSV
 //!                                                 ├─▶ buckets of time, merged two by two when they are full
 //!                                                 ├─▶ the times of all ticks, by size
-//!                                                 └─▶ the slowest ticks, with all that happened in them
-//!                   positions ──▶ where the crowd stood, and the tracks of some
+//! └─▶ the slowest ticks, with all their figures positions ──▶ heat maps, and the tracks of some objects
 //! ```
 //! | file | holds |
 //! |---|---|

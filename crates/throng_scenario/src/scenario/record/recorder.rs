@@ -34,20 +34,20 @@ pub struct RunRecord {
     pub bucket_ticks: u64,
     /// The mean per tick of every column of [`SAMPLE_COLUMNS`], by bucket.
     pub series: BTreeMap<String, Vec<f64>>,
-    /// The median time of the ticks of a bucket, milliseconds, to a twentieth; exact for one tick.
+    /// The median time of the ticks of a bucket, milliseconds. The relative error is at most 1/20; a single tick is exact.
     pub tick_p50_ms: Vec<f64>,
     /// The longest tick of a bucket, milliseconds.
     pub tick_max_ms: Vec<f64>,
-    /// The histogram of tick times, without those of the start.
+    /// The histogram of tick times, without start-up ticks.
     pub tick_times: Vec<TimeBin>,
-    /// The mean of each column per tick, without those of the start.
+    /// The mean of each column per tick, without start-up ticks.
     pub means: BTreeMap<String, f64>,
     /// The cues of the script, in their order.
     pub cues: Vec<CueRecord>,
-    /// Number of cues beyond those.
+    /// Number of cues that are not in `cues`.
     #[serde(alias = "more_cues")]
     pub unlisted_cues: u64,
-    /// The slowest ticks, slowest first, without those of the start.
+    /// The slowest ticks, slowest first, without start-up ticks.
     pub slowest: Vec<SlowestTick>,
     /// The first scenes of the run.
     #[serde(alias = "grounds")]
@@ -60,12 +60,12 @@ pub struct CueRecord {
     /// Its location: file, line and column.
     #[serde(alias = "place")]
     pub location: String,
-    /// Its text there.
+    /// Its text in the file.
     pub text: String,
     /// How often it ran.
     #[serde(alias = "ran")]
     pub run_count: u64,
-    /// The number of affected objects in all; `None` for a cue that affects no objects.
+    /// The total number of affected objects; `None` for a cue that does not act on objects.
     #[serde(alias = "about")]
     pub object_count: Option<u64>,
     /// The buckets in which it ran, and how often in each.
@@ -106,7 +106,7 @@ pub(in crate::scenario) struct Recorder {
     scenes: SceneRecorder,
 }
 
-/// The times without the start of a run.
+/// The figures of ticks after start-up.
 #[derive(Debug, Default)]
 struct SinceStart {
     ticks: u64,
@@ -134,7 +134,7 @@ impl SinceStart {
 }
 
 impl Recorder {
-    /// A recorder for a run whose script has these cues. With `csv`, every tick is written there as a line.
+    /// Creates the recorder of a run whose script has these cues. With `csv`, it writes a line per tick there.
     ///
     /// # Errors
     /// When the first line cannot be written.
@@ -160,23 +160,23 @@ impl Recorder {
         })
     }
 
-    /// Records the counters before the first tick, so that no tick counts them.
+    /// Records the counters before the first tick, as the baseline of the first sample.
     pub fn start(&mut self, world: &World) {
         self.previous_totals = totals(world, 0);
         self.scenes.sample(world);
     }
 
-    /// Records the tick that was just done.
+    /// Records the last tick.
     ///
     /// # Errors
     /// When its line cannot be written.
     pub fn after_tick(&mut self, world: &World, tick: u64) -> io::Result<()> {
         let script = world.get_resource::<ScenarioScript>();
-        let deeds = script.map_or(&[][..], ScenarioScript::cue_counts);
+        let cue_counts = script.map_or(&[][..], ScenarioScript::cue_counts);
         let mut cues = Vec::new();
-        for (nth, (ran, deeds)) in self.cue_runs.iter_mut().zip(deeds).enumerate() {
-            if deeds.run_count > *ran {
-                *ran = deeds.run_count;
+        for (nth, (ran, cue_counts)) in self.cue_runs.iter_mut().zip(cue_counts).enumerate() {
+            if cue_counts.run_count > *ran {
+                *ran = cue_counts.run_count;
                 cues.push(nth);
             }
         }
@@ -194,7 +194,7 @@ impl Recorder {
         }
     }
 
-    /// Marks the ticks so far as those of the start.
+    /// Marks the ticks so far as start-up ticks.
     pub fn end_start_up(&mut self, ticks: u64) {
         self.start_up_ticks = ticks;
         self.since_start = SinceStart::default();
@@ -209,10 +209,15 @@ impl Recorder {
             csv.flush()?;
         }
         let script = world.get_resource::<ScenarioScript>();
-        let deeds = script.map_or(&[][..], ScenarioScript::cue_counts);
-        let cues = self.cues.into_iter().zip(deeds).take(CUES_MAX).enumerate();
+        let cue_counts = script.map_or(&[][..], ScenarioScript::cue_counts);
+        let cues = self
+            .cues
+            .into_iter()
+            .zip(cue_counts)
+            .take(CUES_MAX)
+            .enumerate();
         let cues = cues
-            .map(|(nth, (text, deeds))| cue_record(nth, text, deeds, &self.buckets))
+            .map(|(nth, (text, cue_counts))| cue_record(nth, text, cue_counts, &self.buckets))
             .collect();
         let all = self.buckets.buckets();
         let mean = |column: usize| {
@@ -259,19 +264,24 @@ impl Recorder {
     }
 }
 
-fn cue_record(nth: usize, text: CueText, deeds: &CueCounts, buckets: &TickBuckets) -> CueRecord {
+fn cue_record(
+    nth: usize,
+    text: CueText,
+    cue_counts: &CueCounts,
+    buckets: &TickBuckets,
+) -> CueRecord {
     let ran = |(place, count): (usize, u32)| (count > 0).then_some((place, count));
     let counts = buckets.buckets().iter().map(|bucket| bucket.cues[nth]);
     CueRecord {
         location: text.location,
         text: text.text,
-        run_count: deeds.run_count,
-        object_count: deeds.object_count,
+        run_count: cue_counts.run_count,
+        object_count: cue_counts.object_count,
         buckets: counts.enumerate().filter_map(ran).collect(),
     }
 }
 
-/// Figures by the names of their columns; times rounded, counts as they are.
+/// Figures by the names of their columns. Times are rounded to four decimals, others to three.
 fn by_column(values: impl Iterator<Item = f64>) -> BTreeMap<String, f64> {
     let columns = SAMPLE_COLUMNS.iter().zip(values);
     columns
@@ -286,7 +296,7 @@ fn by_column(values: impl Iterator<Item = f64>) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Rounds to a tenth of a microsecond, or a ten-thousandth of a count.
+/// Rounds to four decimals: for milliseconds, a tenth of a microsecond.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
@@ -308,13 +318,13 @@ mod tests {
             sample.tick = tick as u64;
             since.add(&sample);
         }
-        let kept: Vec<(u64, f64)> = since
+        let slowest: Vec<(u64, f64)> = since
             .slowest
             .iter()
             .map(|s| (s.tick, s.tick_ms()))
             .collect();
         let expected = [1, 3, 6, 8, 11, 13, 16, 18, 21, 23].map(|tick| (tick, 9.0));
-        assert_eq!(kept, expected);
+        assert_eq!(slowest, expected);
         assert_eq!((since.ticks, since.sums[0]), (50, 310.0));
     }
 }

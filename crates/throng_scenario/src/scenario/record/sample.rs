@@ -1,4 +1,4 @@
-//! The figures of one tick: their names, and where they are read.
+//! The figures of one tick: their names and their sources.
 
 use std::io::{self, Write};
 
@@ -15,12 +15,12 @@ use throng::sim::{Overload, SimSystems, TickTimings};
 use throng::sync::SyncStats;
 use throng::world::{SceneIds, Scenes};
 
-/// The sort of a column.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Wall time of a set or of the whole tick, milliseconds.
     Time,
-    /// A level after the tick.
+    /// A current value after the tick.
     Gauge,
     /// The number of events in the tick.
     Count,
@@ -29,9 +29,9 @@ pub enum ColumnKind {
 /// A column of samples: its name in tables and records, with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleColumn {
-    /// The name, with its unit last unless it is a count of what it names.
+    /// The name. It ends with the unit, unless the value is a plain count.
     pub name: &'static str,
-    /// Whether it is a time, a level or an event count.
+    /// Whether it is a time, a gauge or an event count.
     pub kind: ColumnKind,
 }
 
@@ -50,7 +50,7 @@ const fn count(name: &'static str) -> SampleColumn {
     SampleColumn { name, kind }
 }
 
-/// How many columns there are.
+/// Number of columns.
 pub(super) const COLUMNS: usize = 38;
 
 /// All columns, in the order of tables.
@@ -121,7 +121,7 @@ impl TickSample {
         }
     }
 
-    /// The difference of two readings, after a tick and before it, as events of the tick.
+    /// Creates the sample of a tick from the totals before and after it: counts become their difference.
     pub fn between(
         tick: u64,
         before: &[f64; COLUMNS],
@@ -173,7 +173,7 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
         .map(|objects| u64::from(objects.len()))
         .sum();
     let sessions = world.resource::<Sessions>();
-    let told = world.resource::<SessionStats>();
+    let session_stats = world.resource::<SessionStats>();
     let views = world.resource::<AoiStats>();
     let inbox = world.resource::<Inbox>();
     let nav = world.resource::<NavStats>();
@@ -185,7 +185,7 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
         )
     });
     let sent = world.resource::<SyncStats>().sent;
-    let packed = world.resource::<OutboxStats>();
+    let outbox = world.resource::<OutboxStats>();
     let counted = [
         objects,
         sessions.len() as u64,
@@ -196,8 +196,8 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
         parties,
         world.resource::<Overload>().level().number() as u64,
         world.resource::<SyntheticClients>().receiver_count() as u64,
-        told.logins,
-        told.logouts,
+        session_stats.logins,
+        session_stats.logouts,
         views.counters.enters,
         views.counters.leaves,
         views.counters.evictions,
@@ -206,8 +206,8 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
         nav.expanded,
         inbox.counters().handled,
         matches,
-        packed.packets,
-        packed.bytes,
+        outbox.packets,
+        outbox.bytes,
         sent.snapshots.bytes,
         sent.despawns.bytes,
         sent.deltas.bytes,

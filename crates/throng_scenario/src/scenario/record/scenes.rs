@@ -1,4 +1,4 @@
-//! Where the crowd of a scene stood during a run, and the tracks of some objects.
+//! Heat maps of the positions in scenes during a run, and the tracks of some objects.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -8,16 +8,16 @@ use throng::map::{SceneMap, TileMap};
 use throng::movement::MaxSpeed;
 use throng::world::{Object, ObjectCategory, ObjectKinds, Position, SceneIds, Scenes, SimScene};
 
-/// Number of recorded scenes: the first of a run.
+/// Maximum number of recorded scenes; the first ones of a run are recorded.
 const SCENES_MAX: usize = 4;
 
-/// Cells along the longer side of a scene.
+/// Cells of the heat map along the longer side of a scene.
 const CELLS_PER_SIDE: u32 = 96;
 
-/// Squares of the map along the longer side.
+/// Squares of the drawn map along the longer side of a scene.
 const SQUARES_PER_SIDE: u32 = 192;
 
-/// Tiles sampled along the side of such a square.
+/// Maximum number of tiles sampled along the side of a square.
 const TILES_SAMPLED: u32 = 6;
 
 /// Number of objects per scene whose tracks are kept.
@@ -26,7 +26,7 @@ const TRACKS_MAX: usize = 12;
 /// Maximum number of points of a track; when it is full, every second one is dropped.
 const TRACK_POINTS_MAX: usize = 256;
 
-/// A scene over the whole run.
+/// The record of a scene over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SceneRecord {
     /// The scene's name.
@@ -46,7 +46,7 @@ pub struct SceneRecord {
     pub heat: Vec<u32>,
     /// The map, row by row from the top: a digit per square, from 0 for free ground to 9 for blocked ground.
     pub map: Vec<String>,
-    /// Tracks of some objects, metres, from the first sample that saw them.
+    /// Tracks of some objects, metres.
     pub tracks: Vec<Vec<[f32; 2]>>,
 }
 
@@ -73,7 +73,7 @@ struct ObjectTrack {
 #[derive(Clone, Debug)]
 struct Track {
     points: Vec<Vec2>,
-    /// A point is kept every this many samples.
+    /// Interval between kept points, in samples.
     keep_every: u64,
     samples: u64,
     last: Vec2,
@@ -108,13 +108,13 @@ impl Track {
         }
     }
 
-    /// The points, always with the last one; repeated points are left out.
+    /// The kept points and the last position, without consecutive duplicates.
     fn to_points(&self) -> Vec<[f32; 2]> {
         let tenths = |at: Vec2| ((at * 10.0).round() / 10.0).to_array();
-        let mut told: Vec<[f32; 2]> = self.points.iter().copied().map(tenths).collect();
-        told.push(tenths(self.last));
-        told.dedup();
-        told
+        let mut points: Vec<[f32; 2]> = self.points.iter().copied().map(tenths).collect();
+        points.push(tenths(self.last));
+        points.dedup();
+        points
     }
 }
 
@@ -130,26 +130,26 @@ impl SceneRecorder {
                 self.scenes.push((entity, WatchedScene::new(scene)));
             }
         }
-        for (scene, ground) in &mut self.scenes {
+        for (scene, watched) in &mut self.scenes {
             if let Some(objects) = world.get::<SceneIds>(*scene) {
-                ground.sample(world, *scene, objects);
+                watched.sample(world, *scene, objects);
             }
             if let Some(map) = world.get::<SceneMap>(*scene)
-                && ground.record.map.is_empty()
+                && watched.record.map.is_empty()
             {
-                ground.record.map = draw_map(map.tiles());
+                watched.record.map = draw_map(map.tiles());
             }
         }
     }
 
     /// The result. Maps are recorded in their current state.
     pub fn finish(self, world: &World) -> Vec<SceneRecord> {
-        let finish = |(scene, ground): (Entity, WatchedScene)| {
-            let mut record = ground.record;
+        let finish = |(scene, watched): (Entity, WatchedScene)| {
+            let mut record = watched.record;
             if let Some(map) = world.get::<SceneMap>(scene) {
                 record.map = draw_map(map.tiles());
             }
-            let followed = ground.tracked.iter();
+            let followed = watched.tracked.iter();
             record.tracks = followed.map(|one| one.track.to_points()).collect();
             record
         };
@@ -209,7 +209,7 @@ impl WatchedScene {
         }
     }
 
-    /// Selects objects that can walk, evenly over their ids: NPCs, or any objects if there are none.
+    /// Starts tracks of objects that can walk, spread evenly over their ids: NPCs, or other objects if there are no NPCs.
     fn track_more(&mut self, world: &World, objects: &SceneIds) {
         let kinds = world.resource::<ObjectKinds>();
         let walkers = objects.iter().filter(|(_, entity)| {
@@ -245,14 +245,14 @@ impl WatchedScene {
     }
 }
 
-/// Columns and rows of squares; the longer side has this many.
+/// Columns and rows of squares; `longer` is their number along the longer side.
 fn grid_size(width: f32, height: f32, longer: u32) -> (u32, u32) {
     let side = width.max(height) / longer as f32;
     let count = |length: f32| ((length / side).ceil() as u32).clamp(1, longer);
     (count(width), count(height))
 }
 
-/// The map in digits, each the blocked share of a square.
+/// Draws the map as digits: the blocked share of each square in ninths, rounded up.
 fn draw_map(map: &TileMap) -> Vec<String> {
     let (width, height) = (map.width(), map.height());
     let (columns, rows) = grid_size(
@@ -292,10 +292,13 @@ mod tests {
         for nth in 1..=10_000 {
             track.add(Vec2::new(nth as f32, 0.0));
         }
-        let told = track.to_points();
-        assert!(told.len() <= TRACK_POINTS_MAX + 1, "{}", told.len());
-        assert_eq!((told[0], told.last()), ([0.0, 0.0], Some(&[10_000.0, 0.0])));
-        let steps: Vec<f32> = told
+        let points = track.to_points();
+        assert!(points.len() <= TRACK_POINTS_MAX + 1, "{}", points.len());
+        assert_eq!(
+            (points[0], points.last()),
+            ([0.0, 0.0], Some(&[10_000.0, 0.0]))
+        );
+        let steps: Vec<f32> = points
             .windows(2)
             .map(|pair| pair[1][0] - pair[0][0])
             .collect();

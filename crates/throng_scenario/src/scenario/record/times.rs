@@ -1,14 +1,14 @@
-//! A histogram of times: eight bins per octave, so that a quantile is off by a twentieth at most, for any number of ticks.
+//! A histogram of times: eight bins per octave, so that quantiles have a relative error of at most 1/20, for any number of ticks.
 
 use serde::{Deserialize, Serialize};
 
 /// Bins per octave: eight bins later, times are twice as long.
 const BINS_PER_OCTAVE: f64 = 8.0;
 
-/// From a microsecond to 16 s.
+/// Number of bins, for times from 1 µs to 16 s.
 const BINS: usize = 24 * 8 + 1;
 
-/// Shorter times are counted as this one.
+/// Shorter times are counted in the first bin, which starts here.
 const SHORTEST_MS: f64 = 1e-3;
 
 /// The number of ticks per bin.
@@ -23,11 +23,11 @@ pub(super) struct TimeCounts {
 /// A range of times, and the ticks in it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimeBin {
-    /// Where it begins, milliseconds.
+    /// Start of the range, milliseconds.
     pub from_ms: f64,
-    /// Where it ends.
+    /// End of the range, milliseconds.
     pub to_ms: f64,
-    /// How many ticks took that long.
+    /// Number of ticks in the range.
     pub ticks: u64,
 }
 
@@ -69,7 +69,7 @@ impl TimeCounts {
         self.max_ms = self.max_ms.max(other.max_ms);
     }
 
-    /// The quantile of a share of the ticks; exact for a single tick.
+    /// The quantile at `share` (0 to 1), approximately; exact for a single tick.
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let rank = ((share * self.ticks as f64).ceil() as u64).max(1);
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Areas of a scene: where a crowd appears, gathers or goes.
+//! Areas of a scene, where crowds spawn or go.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub enum ScenarioArea {
         /// The bottom right corner, metres.
         max_m: Vec2,
     },
-    /// A circle line, or a band along it.
+    /// A circle, or a band along it.
     Ring {
         /// The centre, metres.
         center_m: Vec2,

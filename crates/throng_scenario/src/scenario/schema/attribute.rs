@@ -40,7 +40,7 @@ impl Default for ScenarioAttribute {
 }
 
 impl ScenarioAttribute {
-    /// All that an encoding can write, as far as attributes are whole numbers; `None` for one that writes bytes.
+    /// The range of integers that an encoding can represent; `None` for an encoding of bytes.
     #[must_use]
     pub const fn encoding_range(encoding: Encoding) -> Option<(i64, i64)> {
         match encoding {
@@ -49,13 +49,13 @@ impl ScenarioAttribute {
             Encoding::U32 => Some((0, u32::MAX as i64)),
             Encoding::Varint => Some((0, i64::MAX)),
             Encoding::Zigzag => Some((i64::MIN, i64::MAX)),
-            // Beyond, not every whole number can be told from the next.
+            // An `f32` does not represent all integers beyond this range exactly.
             Encoding::F32 => Some((-(1 << 24), 1 << 24)),
             Encoding::Bytes { .. } => None,
         }
     }
 
-    /// The least and the greatest value.
+    /// The minimum and the maximum value.
     #[must_use]
     pub const fn bounds(&self) -> (i64, i64) {
         match (self.range, Self::encoding_range(self.encoding)) {
@@ -79,13 +79,13 @@ pub enum AudienceName {
     Guild,
     /// All clients that see it.
     Viewers,
-    /// All clients whose own object is in its scene, visible or not. Every object of a crowd has the attribute, so each client receives
-    /// all of them: for scenes with few objects.
+    /// All clients whose own object is in its scene, visible or not. Every object of a crowd has the attribute, so each client
+    /// receives it for all of them; use it in scenes with few objects.
     Scene,
 }
 
 impl AudienceName {
-    /// What it names.
+    /// The audience with this name.
     #[must_use]
     pub const fn to_audience(self) -> Audience {
         match self {

@@ -19,8 +19,8 @@ pub struct ScenarioCrowd {
     pub count: u32,
     /// The name of its scene; the first scene when absent. In a scene with copies, the crowd is in every copy.
     pub scene: Option<String>,
-    /// Where it appears, on free tiles of the largest connected part of the map: outside of the area, with a warning, if the area has
-    /// none.
+    /// The area where it spawns, on free tiles of the largest connected part of the map. If the area has no such tile, it spawns on
+    /// the nearest ones outside, with a warning.
     pub at: ScenarioArea,
     /// The team of its objects; none when absent.
     pub team: Option<u32>,
@@ -28,8 +28,8 @@ pub struct ScenarioCrowd {
     pub guild: Option<u32>,
     /// Players per party, 1–5; 0 for no parties.
     pub party_size: u8,
-    /// What it does by itself. Objects walk to free tiles that they can reach: where a goal is cut off, to the reachable tile that is
-    /// nearest to it. When a path is blocked on the way, they search another one, and choose another goal if there is none.
+    /// Its behaviour. Objects walk to free tiles that they can reach; if a goal is unreachable, to the reachable tile nearest to
+    /// it. If their path becomes blocked, they request another one, and choose another goal if there is none.
     pub behaviour: BehaviourSpec,
     /// Walking speed, metres per second.
     pub speed_m_s: f32,
@@ -48,12 +48,12 @@ pub struct ScenarioCrowd {
     /// `Player`.
     #[serde(alias = "inputs")]
     pub sends_inputs: bool,
-    /// The admission class of its players in the login queue: `Standard`, `Party`, `Preferred` or `Staff`. A player with a party member
-    /// inside is in class `Party` automatically.
+    /// The admission class of its players in the login queue: `Standard`, `Party`, `Preferred` or `Staff`. A player with a party
+    /// member on the server is in class `Party` automatically.
     #[serde(alias = "admission")]
     pub admission_class: AdmissionClass,
-    /// The range at which its players see, metres, in place of the cells around them; only for kinds of class `Player`. The cells when
-    /// absent.
+    /// The view range of its players, metres. When absent, they see the interest cells around them. Only for kinds of class
+    /// `Player`.
     pub view_range_m: Option<f32>,
 }
 
@@ -88,12 +88,12 @@ impl Default for ScenarioCrowd {
 /// | built in | what the objects do |
 /// |---|---|
 /// | `Idle` | they stand still |
-/// | `Wander(radius_m: 5)` | they walk to one free spot after another around the place where they appeared |
-/// | `Patrol(points: [(1, 1), (9, 9)])` | they walk from point to point, and from the last to the first |
-/// | `Chase(kind: "player", sight_m: 20)` | they run after the nearest object of a kind that they see |
-/// | `Flee(kind: "wolf", sight_m: 20)` | they run from the nearest object of a kind that they see |
+/// | `Wander(radius_m: 5)` | they walk to random free tiles around the position where they spawned |
+/// | `Patrol(points: [(1, 1), (9, 9)])` | they walk from point to point, and from the last back to the first |
+/// | `Chase(kind: "player", sight_m: 20)` | they run after the nearest object of a kind in sight |
+/// | `Flee(kind: "wolf", sight_m: 20)` | they run away from the nearest object of a kind in sight |
 /// | `Commute(between: (Point(center_m: (1, 1)), Share((0.5, 0), (1, 1))))` | they walk from one area to the other and back |
-/// | `Gather(at: Ring(center_m: (50, 50), radius_m: 5))` | they walk to an area and stay there |
+/// | `Gather(at: Ring(center_m: (50, 50), radius_m: 5))` | they walk to an area and move between random tiles of it |
 ///
 /// ```
 /// use throng_scenario::BehaviourSpec;
@@ -117,12 +117,12 @@ pub struct BehaviourSpec(String);
 #[derive(Clone, Debug, PartialEq)]
 pub struct CueSpec(String);
 
-/// A type for `Name(…)` in a scenario, where the name decides the type of the parameters.
+/// Implements a type that keeps the text of `Name(…)` in a scenario, where the name determines the type of the parameters.
 macro_rules! kept_as_written {
     ($spec:ident, $what:literal) => {
         impl $spec {
-            /// Text as in a scenario. Whether it names a
-            #[doc = concat!($what, " is checked with the scenario.")]
+            /// Text as in a scenario. It is not checked here; validation of the scenario reports an unknown
+            #[doc = concat!($what, ".")]
             #[must_use]
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())

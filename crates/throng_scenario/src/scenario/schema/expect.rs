@@ -9,13 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::optional_brackets::OptionalBrackets;
 use throng::sim::SimSystems;
 
-/// Seconds at the start that timing expectations leave out by default: caches are cold, and all objects appear.
+/// Seconds at the start that timing expectations leave out by default, because caches are cold and all objects spawn.
 const WARM_UP_S: f64 = 1.0;
 
-/// The share of ticks that `TickP99UnderMs` and `SetP99UnderMs` are about.
+/// The share of ticks that must be under the limit of `TickP99UnderMs` or `SetP99UnderMs`.
 const P99: f64 = 0.99;
 
-/// Something that must hold, during the whole run unless it says otherwise.
+/// A condition that must hold: during the whole run, unless stated otherwise.
 ///
 /// An expectation without anything to check (no client, no path, no match) is *not exercised*, and the run does not pass.
 /// [`NoScriptErrors`](Self::NoScriptErrors) applies to every run whose script has run a cue;
@@ -31,8 +31,8 @@ pub enum Expectation {
     MirrorsEqual,
     /// Every checked path is a shortest one: A* finds none that is shorter.
     PathsExact {
-        /// The share of the found paths that are checked, 0 to 1, which takes milliseconds for each; when absent, a
-        /// sample: the first of a tick, up to fifty over the run.
+        /// The share of the found paths that are checked, 0 to 1; a check takes milliseconds. When absent, a sample is checked: the
+        /// first path of a tick, up to fifty over the run.
         #[serde(default)]
         share: Option<f64>,
     },
@@ -48,18 +48,18 @@ pub enum Expectation {
     /// Every party that queued was matched, cancelled, expired or still waits, exactly one of these.
     #[serde(alias = "Conserved")]
     TicketsConserved,
-    /// Every cue succeeded. Applies without being written down; see [`AllowScriptErrors`](Self::AllowScriptErrors).
+    /// Every cue succeeded. Applies by default; see [`AllowScriptErrors`](Self::AllowScriptErrors).
     #[serde(alias = "NoScriptFaults")]
     NoScriptErrors,
-    /// Expects nothing: script errors are listed, and do not fail the run.
+    /// Script errors are listed, but do not fail the run.
     #[serde(alias = "ScriptFaultsAllowed")]
     AllowScriptErrors,
     /// Every cue ran, and every cue that selects objects found at least one: a `When` that never became true, or an area that was always
     /// empty, fails it. Cues without effect are listed in any case, and `--strict` fails on them.
     #[serde(alias = "NoIdleCues")]
     NoCuesWithoutEffect,
-    /// 99 of 100 ticks took less wall time than this, milliseconds; the first second is left out. Checked with
-    /// `--check-timing` only, since a busy machine is slow.
+    /// 99 of 100 ticks took less wall time than this, milliseconds; the first second is left out. Checked with `--check-timing`
+    /// only, since times depend on the load of the machine.
     TickP99UnderMs(f64),
     /// In 99 of 100 ticks a set took less wall time than this, milliseconds; the first second is left out. Checked with `--check-timing` only.
     SetP99UnderMs(SimSystems, f64),
@@ -77,11 +77,11 @@ pub enum Expectation {
         #[serde(default)]
         set: Option<SimSystems>,
     },
-    /// The average sent to a client is less than this, bytes per simulated second.
+    /// The average traffic to a client is less than this, bytes per simulated second.
     BytesPerClientUnder(f64),
     /// After the run, when all players have logged out and all scenes are closed, no memory is kept for them, and none outlives the
-    /// server. Allocations of the first second are left out. Needs a build with the feature `leak-track`, in which an allocation takes
-    /// some microseconds more, and with line tables (`--profile profiling`); it does not pass in others.
+    /// server. Allocations of the first second are ignored. Needs a build with the feature `leak-track`, in which an allocation
+    /// takes some microseconds more, and with line tables (`--profile profiling`); with other builds it does not pass.
     NoLeaks,
     /// The state hash after the last tick: 16 hexadecimal digits.
     HashIs(String),
@@ -97,14 +97,14 @@ pub enum Expectation {
         #[serde(default)]
         at_most: Option<f64>,
     },
-    /// Something holds from a time on. Values that only grow are counted from that time.
+    /// Something holds from a time on. Monotonic counters are counted from that time.
     After {
         /// The time, seconds.
         t_s: f64,
         /// What holds: an expectation that is checked all the time, not only at the end.
         expect: Box<Expectation>,
     },
-    /// Something holds between two times. Values that only grow count their growth in between; others are read at the end.
+    /// Something holds between two times. Of monotonic counters, the growth in between counts; other values are read at the end.
     Between {
         /// The start, seconds.
         from_s: f64,
@@ -123,7 +123,7 @@ const fn warm_up_s() -> f64 {
     WARM_UP_S
 }
 
-/// Ticks that must take less than some time.
+/// A limit for the wall time of ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TickLimit {
     /// The whole tick when absent.
@@ -139,10 +139,10 @@ pub struct TickLimit {
 }
 
 impl Expectation {
-    /// The exactness of paths, by a sample.
+    /// [`Self::PathsExact`] for a sample of paths.
     pub const PATHS_EXACT: Self = Self::PathsExact { share: None };
 
-    /// What is expected, without its window of time, and the window, seconds: from its start to its end, if it has one.
+    /// Returns the expectation without its time window, and the window: its start and, if it has one, its end, in seconds.
     #[must_use]
     pub fn split_window(&self) -> (&Self, Option<(f64, Option<f64>)>) {
         match self {
@@ -156,7 +156,7 @@ impl Expectation {
         }
     }
 
-    /// What it says of the wall time of ticks; `None` when it is about something else.
+    /// Its limit for the wall time of ticks; `None` for other expectations.
     #[must_use]
     pub fn tick_limit(&self) -> Option<TickLimit> {
         let on_request = |set, ms| TickLimit {
@@ -186,7 +186,7 @@ impl Expectation {
     }
 }
 
-/// The names of all expectations, for readers that ask for them beforehand.
+/// The names of all expectations, which a deserializer needs in advance.
 const NAMES: &[&str] = &[
     "ViewsWithinCap",
     "ViewsStable",
@@ -223,7 +223,7 @@ impl<'de> Deserialize<'de> for Expectation {
             }
 
             fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Expectation, A::Error> {
-                // The derived reader, which as a remote one is no trait's.
+                // The derived function: with `remote`, serde derives it as an inherent function, not as the trait's.
                 Expectation::deserialize(EnumAccessDeserializer::new(OptionalBrackets(access)))
             }
         }
@@ -288,9 +288,9 @@ impl fmt::Display for Expectation {
     }
 }
 
-/// A share in words, as exact as it was written.
+/// A share in percent.
 fn percent(share: f64) -> String {
-    // Thousandths of a percent; what is finer is nobody's meaning.
+    // Rounded to thousandths of a percent, since the product is not exact.
     format!("{} %", (share * 1e5).round() / 1e3)
 }
 

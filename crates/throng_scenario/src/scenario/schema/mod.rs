@@ -4,7 +4,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `area` | areas of a scene: where a crowd appears, gathers or goes |
+//! | `area` | areas of a scene, where crowds spawn or go |
 //! | `attribute` | custom attributes of a scenario |
 //! | `optional_brackets` | variants that may be written without brackets |
 //! | `crowd` | crowds, and how they behave |
@@ -68,9 +68,9 @@ pub struct Scenario {
     pub heartbeat_ticks: u32,
     /// The length of the run, simulated seconds.
     pub duration_s: f64,
-    /// Other scenarios that this one includes: files beside this one, or names of built-in ones. Their lists (kinds, scenes, crowds,
-    /// script and so on) come first, in this order, followed by those of this file. Other fields that this file leaves out are taken
-    /// from the last included scenario that has them.
+    /// Other scenarios that this one includes: files in the same folder, or names of built-in scenarios. Their lists (kinds,
+    /// scenes, crowds, script and so on) come first, in this order, followed by those of this file. Other fields that this file
+    /// leaves out are taken from the last included scenario that has them.
     pub include: Vec<String>,
     /// Numbers, texts and flags that this file uses by their names, in lower case and without quotes: with
     /// `parameters: {"players": 5000}` a crowd may have `count: players`. `--set players=7000` gives another value, as does
@@ -122,7 +122,7 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// How many scenes a crowd is in: the copies of its scene, be it there from the start or opened by a cue.
+    /// The number of scenes that a crowd is in: the copies of its scene, whether that is open from the start or opened by a cue.
     pub(in crate::scenario) fn copies_of(&self, crowd: &ScenarioCrowd) -> u32 {
         let opened = self.script.iter().filter_map(|cue| match cue.action() {
             Action::OpenScene(scene) => Some(scene),
@@ -134,7 +134,7 @@ impl Scenario {
         scene.map_or(1, |scene| scene.copies)
     }
 
-    /// The tags of all crowds, those that cues spawn included, each once.
+    /// The tags of all crowds, including those that cues spawn, without duplicates.
     pub(in crate::scenario) fn tags(&self) -> impl Iterator<Item = &str> {
         let spawned = self.script.iter().filter_map(|cue| match cue.action() {
             Action::Spawn(crowd) => Some(crowd),
@@ -149,7 +149,7 @@ impl Scenario {
         tags.into_iter()
     }
 
-    /// Scenes and objects there from the start, copies counted.
+    /// The numbers of scenes and of objects at the start, including copies.
     #[must_use]
     pub fn census(&self) -> (u64, u64) {
         let scenes = self.scenes.iter().map(|scene| u64::from(scene.copies));
@@ -174,7 +174,7 @@ impl Scenario {
 pub struct ScenarioOutboxSettings {
     /// The longest packet, in bytes.
     pub mtu_bytes: usize,
-    /// Bytes of reliable messages that may wait for one client. A client for which more would wait is logged out.
+    /// Bytes of reliable messages that may wait for one client. A client that would exceed this is logged out.
     pub spill_client_bytes_max: usize,
 }
 
@@ -197,9 +197,8 @@ impl Default for ScenarioOutboxSettings {
 /// ```
 /// use throng_scenario::ScenarioSettings;
 ///
-/// // As in a scenario file: what is not named keeps its default.
-/// let settings: ScenarioSettings = ron::from_str("(session: (players_max: 500), nav: (expansions_per_tick_max: 20000))")?;
-/// assert_eq!(settings.session.players_max, 500);
+/// // As in a scenario file: absent fields keep their defaults. let settings: ScenarioSettings = ron::from_str("(session:
+/// (players_max: 500), nav: (expansions_per_tick_max: 20000))")?; assert_eq!(settings.session.players_max, 500);
 /// # Ok::<(), ron::error::SpannedError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -217,8 +216,8 @@ pub struct ScenarioSettings {
     pub outbox: ScenarioOutboxSettings,
     /// Matchmaking, for all modes.
     pub matchmaking: MatchmakingSettings,
-    /// What is reduced when ticks take too long. A reproducible run needs the cost model, `measure: Work`. `Auto` is off in a run, also in
-    /// real time.
+    /// What the server reduces when ticks take too long. A reproducible run needs the cost model, `measure: Work`. `Auto` means off
+    /// in a scenario, also in real time.
     pub overload: OverloadSettings,
     /// Sessions: how clients are admitted, kept and logged out. Crowds log in as fast as the server admits them.
     pub session: SessionSettings,
@@ -247,7 +246,7 @@ pub struct ScenarioScene {
     pub npc_cap: u16,
     /// The largest number of things in a view.
     pub thing_cap: u16,
-    /// How views are chosen.
+    /// Whether views are directed or mutual.
     #[serde(alias = "sight")]
     pub view_link_mode: ViewLinkMode,
     /// The largest number of objects.
@@ -284,8 +283,8 @@ impl ScenarioScene {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum MapSource {
-    /// A file in any of the known formats; a relative path is looked up beside the scenario's file first, then in the
-    /// working directory.
+    /// A file in any supported format. A relative path is looked up in the folder of the scenario's file first, then in the working
+    /// directory.
     File(PathBuf),
     /// Made from a recipe and the scenario's seed.
     Generate(MapRecipe),

@@ -8,8 +8,8 @@ use throng::matchmaking::{GroupModeSettings, MatchModeSettings};
 
 /// A mode of matchmaking and its synthetic parties.
 ///
-/// Synthetic parties have no objects until their match begins. With `crowd`, the players of that crowd queue too: they are moved from
-/// their scene to the scene of the match and back. The same settings apply to both.
+/// Synthetic parties have no objects until their match begins. With `crowd_tag`, the players of crowds with that tag queue too:
+/// they are moved from their scene to the scene of the match and back. The same settings apply to both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Queue", default, deny_unknown_fields)]
 pub struct ScenarioMatchMode {
@@ -20,7 +20,7 @@ pub struct ScenarioMatchMode {
     pub settings: MatchModeSettings,
     /// Parties that queue in the first tick.
     pub parties: u32,
-    /// Parties per second, at most a million, to the millionth. Negative values and NaN count as 0.
+    /// Parties per second, at most a million, with a resolution of a millionth. Negative values and NaN count as 0.
     pub parties_per_s: f32,
     /// The relative frequency of parties of 1, 2, 3, 4 and 5 players; only single players when all are 0.
     pub size_weights: [u32; 5],

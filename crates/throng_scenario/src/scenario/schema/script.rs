@@ -15,7 +15,7 @@ use throng::map::TileRect;
 pub enum Cue {
     /// Something happens once.
     At {
-        /// The time, seconds. At 0 it happens after the crowds have appeared, without players that are admitted in a later tick.
+        /// The time, seconds. At 0 it happens when all crowds have spawned and logged in, at the latest after 5 s.
         t_s: f64,
         /// What is done in that tick.
         run: Action,
@@ -105,7 +105,7 @@ impl Cue {
         }
     }
 
-    /// The same, to be changed.
+    /// The action of the cue, for changes.
     pub(in crate::scenario) const fn action_mut(&mut self) -> &mut Action {
         match self {
             Self::At { run, .. }
@@ -116,7 +116,7 @@ impl Cue {
         }
     }
 
-    /// The scene that the cue opens.
+    /// The scene that the cue opens, if any.
     pub(in crate::scenario) const fn opened_scene_mut(&mut self) -> Option<&mut ScenarioScene> {
         match self.action_mut() {
             Action::OpenScene(scene) => Some(scene),
@@ -133,26 +133,26 @@ const fn ramp_step_s() -> f64 {
     1.0
 }
 
-/// Something that a script does.
+/// An action of a script.
 ///
 /// `tag`, `only`, `pick` and `count` select its objects, in this order: the objects with the tag that meet all conditions of `only`; of
-/// these the first or random ones; at most `count`. If there are fewer than `count`, that is a script error with the line of the cue, unless
-/// `only` has conditions. An absent `scene` is the first scene; a scene with copies means every copy.
+/// these the first or random ones; at most `count`. If there are fewer than `count`, the cue fails with a script error that
+/// contains its location, unless `only` has conditions. An absent `scene` is the first scene; a scene with copies means every copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Action {
-    /// A crowd appears.
+    /// A crowd is spawned.
     Spawn(ScenarioCrowd),
     /// Objects are despawned. Players keep their session without an object.
     Despawn {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
     },
@@ -160,12 +160,12 @@ pub enum Action {
     Teleport {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The area where they appear, on free tiles.
@@ -175,12 +175,12 @@ pub enum Action {
     SetTeam {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The new team; none when absent.
@@ -190,12 +190,12 @@ pub enum Action {
     SetAttribute {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The attribute's name.
@@ -207,17 +207,17 @@ pub enum Action {
     AddAttribute {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The attribute's name.
         attribute: String,
-        /// What is added; a negative value subtracts.
+        /// The value that is added; may be negative.
         by: i64,
     },
     /// An attribute is multiplied: a tenth more, half of what is left. The result is rounded to the nearest whole number,
@@ -225,12 +225,12 @@ pub enum Action {
     ScaleAttribute {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The attribute's name.
@@ -242,12 +242,12 @@ pub enum Action {
     Hide {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// Whether they are hidden.
@@ -267,12 +267,12 @@ pub enum Action {
     Announce {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The receivers.
@@ -280,7 +280,7 @@ pub enum Action {
         /// Whether it may be lost.
         #[serde(default)]
         class: Class,
-        /// For how many ticks it waits for a receiver that does not have the object's snapshot yet.
+        /// Maximum number of ticks that it waits for a receiver that does not have the object's snapshot yet.
         #[serde(default = "ttl_ticks")]
         ttl_ticks: u32,
         /// The text.
@@ -322,7 +322,7 @@ pub enum Action {
         /// Left, top, width, height.
         rect_tiles: TileRect,
     },
-    /// Tiles become as drawn.
+    /// Tiles are set from a drawing.
     Paint {
         /// The name of the scene; the first one when absent.
         scene: Option<String>,
@@ -351,14 +351,14 @@ pub enum Action {
     Login {
         /// The tag of the crowds.
         tag: String,
-        /// The number of players over all crowds with the tag, the first ones; all when absent. Fewer are a script error.
+        /// The number of players over all crowds with the tag, the first ones; all when absent. If there are fewer, the cue fails.
         count: Option<u32>,
     },
     /// Players of a crowd log out.
     Logout {
         /// The tag of the crowds.
         tag: String,
-        /// The number of players over all crowds with the tag, the first ones; all when absent. Fewer are a script error.
+        /// The number of players over all crowds with the tag, the first ones; all when absent. If there are fewer, the cue fails.
         count: Option<u32>,
     },
     /// Players lose their connection and all packets in flight. Each reconnects from another address: players with a mirror by their
@@ -368,59 +368,59 @@ pub enum Action {
     Disconnect {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// How long they are disconnected, seconds.
-        #[serde(default = "link_lost_s")]
+        #[serde(default = "disconnect_s")]
         for_s: f64,
     },
-    /// Players log in a second time, from another address. The first session ends, and its client gets the reason.
+    /// Players log in a second time, from another address. The first session ends, and its client gets the close reason.
     #[serde(alias = "LoginAgain")]
     DuplicateLogin {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
     },
-    /// Players are kicked, with the reason. They log in again a little later.
+    /// Players are kicked: their clients get that close reason, and they log in again a little later.
     Kick {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
     },
-    /// The addresses of players are banned: their sessions end with the reason, and later connections are refused.
+    /// The addresses of players are banned: their clients get that close reason, and later connections are refused.
     Ban {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
     },
-    /// The server refuses logins and ends all sessions, per tick as many as it would admit. Each client gets the reason.
+    /// The server refuses logins and ends all sessions, as many per tick as it would admit. Each client gets the close reason.
     Drain,
     /// A drained server accepts logins again.
     Reopen,
@@ -428,27 +428,27 @@ pub enum Action {
     Possess {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The tag of the objects that they control: the first ones that are not players and not controlled.
         of: String,
     },
-    /// Players spectate others: their objects are despawned, and they get the views of the others, in the order of both.
+    /// Players spectate others: their objects are despawned, and each gets a view that follows one of the others, in order.
     Spectate {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The tag of the players that they spectate.
@@ -458,7 +458,7 @@ pub enum Action {
     Release {
         /// The tag of the crowds.
         tag: String,
-        /// The number of players over all crowds with the tag, the first ones; all when absent. Fewer are a script error.
+        /// The number of players over all crowds with the tag, the first ones; all when absent. If there are fewer, the cue fails.
         count: Option<u32>,
     },
     /// The network conditions of the clients change.
@@ -475,12 +475,12 @@ pub enum Action {
     ChangeScene {
         /// The tag of the crowds.
         tag: String,
-        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
+        /// The number of objects; all when absent. If fewer match, the cue fails, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, if there are more: the first ones or random ones.
+        /// Which objects are selected if more match: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// The conditions that each object meets; none when absent.
+        /// The conditions that each object must meet; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The name of the new scene; the newest copy of a scene with copies.
@@ -520,7 +520,7 @@ pub enum Class {
     Unreliable,
 }
 
-const fn link_lost_s() -> f64 {
+const fn disconnect_s() -> f64 {
     5.0
 }
 
@@ -535,7 +535,7 @@ const fn yes() -> bool {
 /// The objects of an action.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct ObjectSelector<'a> {
-    /// Whether only logged-in players are selected, and not all objects with the tag.
+    /// Whether only logged-in players are selected, instead of all objects with the tag.
     pub is_clients_only: bool,
     pub tag: &'a str,
     pub count: Option<u32>,
@@ -555,7 +555,7 @@ impl Action {
         }
     }
 
-    /// The tag of the crowd that this action is about; `None` for those that spawn one or are about something else.
+    /// The tag of the objects or players that this action acts on; `None` for other actions.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         match self {
@@ -568,7 +568,7 @@ impl Action {
         }
     }
 
-    /// Whether this action is about players, and not about all objects.
+    /// Whether this action acts on players only.
     pub(in crate::scenario) const fn is_about_players(&self) -> bool {
         matches!(
             self,
@@ -576,7 +576,7 @@ impl Action {
         ) || self.selects_clients()
     }
 
-    /// Whether this action chooses among the players who are there.
+    /// Whether this action selects among players that are online.
     const fn selects_clients(&self) -> bool {
         matches!(
             self,
@@ -589,9 +589,9 @@ impl Action {
         )
     }
 
-    /// To whom this action is done, for those that choose among objects.
+    /// The objects that this action selects; `None` for actions without a selection.
     pub(in crate::scenario) fn selector(&self) -> Option<ObjectSelector<'_>> {
-        macro_rules! who_of {
+        macro_rules! selector_of {
             ($($variant:ident)*) => {
                 match self {
                     $(Self::$variant { tag, count, pick, only, .. } => Some(ObjectSelector {
@@ -605,13 +605,13 @@ impl Action {
                 }
             };
         }
-        who_of!(
+        selector_of!(
             Despawn Teleport SetTeam SetAttribute AddAttribute ScaleAttribute Hide Announce ChangeScene
             Disconnect DuplicateLogin Kick Ban Possess Spectate
         )
     }
 
-    /// The number that a [`Cue::Ramp`] spreads; `None` for actions without one, or that leave it out.
+    /// The number that a [`Cue::Ramp`] spreads; `None` if the action has none.
     pub(in crate::scenario) const fn ramp_count(&self) -> Option<u32> {
         match self {
             Self::Spawn(crowd) => Some(crowd.count),
@@ -623,7 +623,7 @@ impl Action {
         }
     }
 
-    /// The same action with another such number.
+    /// The same action, with another number to spread.
     pub(in crate::scenario) fn with_ramp_count(&self, number: u32) -> Self {
         let mut action = self.clone();
         match &mut action {

@@ -1,9 +1,9 @@
-//! Brackets that are not closed where they should be: the error is reported at the opening one.
+//! Brackets that are not closed where they should be: the error is reported at the opening bracket.
 
 use super::outline::{Outline, TextSpan, TokenKind};
 
-/// The bracket that is not closed before the token at a byte, and what is wrong in words; `None` when the brackets around it are
-/// as they should be. The reader stops at that token, since it cannot stand in this bracket.
+/// Returns the bracket that should have been closed before the token at a byte, and the error text; `None` if that token can be
+/// inside its bracket. The parser stops at the first token that cannot.
 pub(super) fn unclosed_before(outline: &Outline<'_>, byte: usize) -> Option<(TextSpan, String)> {
     let nth = outline.token_from(byte)?;
     let token = outline.token(nth)?;
@@ -20,7 +20,7 @@ pub(super) fn unclosed_before(outline: &Outline<'_>, byte: usize) -> Option<(Tex
         TokenKind::Mark(mark @ (b')' | b']' | b'}')) => {
             (mark != closing, format!("`{}`", char::from(mark)))
         }
-        // `Ramp(from_s: 5, run: …, At(`: an item of the list around, in the place of a field.
+        // `Ramp(from_s: 5, run: …, At(`: a list item in place of a field.
         TokenKind::Word if kind == b'(' && next == Some(TokenKind::Mark(b'(')) => {
             let is_first = outline.token(nth.checked_sub(1)?)?.kind == TokenKind::Mark(b'(');
             (
@@ -28,7 +28,7 @@ pub(super) fn unclosed_before(outline: &Outline<'_>, byte: usize) -> Option<(Tex
                 format!("`{words}(`"),
             )
         }
-        // `crowds: [Crowd(…), script: […`: a field, in the place of an item.
+        // `crowds: [Crowd(…), script: […`: a field in place of a list item.
         TokenKind::Word if kind == b'[' && next == Some(TokenKind::Mark(b':')) => {
             (true, format!("`{words}:`"))
         }

@@ -1,4 +1,4 @@
-//! Errors of scenarios: the place in the file, what was found, and what was expected.
+//! Errors of scenarios: the location in the file, what was found, and what was expected.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub enum ScenarioError {
         /// The largest size that is read.
         bytes_max: u64,
     },
-    /// A parameter got a value, and the scenario has none of this name, or none that accepts the value.
+    /// A value was given for a parameter that does not exist, or that does not accept it.
     #[error("{message}")]
     Parameter {
         /// What was found and what was expected.
@@ -77,7 +77,7 @@ pub enum ScenarioError {
 }
 
 impl ScenarioError {
-    /// The place in a scenario's text, when the error has one.
+    /// The location in a scenario's text, if the error has one.
     #[must_use]
     pub fn source_error(&self) -> Option<&SourceError> {
         match self {
@@ -110,9 +110,9 @@ pub struct SourceError {
     /// The bytes that are wrong.
     #[label]
     pub span: SourceSpan,
-    /// The line of their first, from 1.
+    /// The line of the first of them, from 1.
     pub line: usize,
-    /// Its column in characters, from 1.
+    /// The column of the first of them in characters, from 1.
     pub column: usize,
 }
 
@@ -139,12 +139,12 @@ impl SourceError {
         }
     }
 
-    /// Whether the reader expected a comma: everything before it is right.
+    /// Whether the parser expected a comma, and everything before it is valid.
     pub(in crate::scenario) fn is_missing_comma(&self) -> bool {
         self.message.starts_with(COMMA_EXPECTED)
     }
 
-    /// The words that it points at, and where they begin a value in parentheses, the whole of it.
+    /// The words that it points at; if they are the head of a value in parentheses, the whole value.
     #[must_use]
     pub fn marked_value(&self) -> &str {
         let text = self.text.inner();

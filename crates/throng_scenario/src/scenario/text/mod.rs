@@ -1,4 +1,4 @@
-//! The text of a scenario: from bytes to values, and from a wrong value back to its text.
+//! The text of a scenario: parsing, and locating values in the text for errors.
 //!
 //! | file | holds |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `error.rs` | errors, with their place in the text |
 //! | `outline.rs` | the tokens of a RON text, and the place of each field and list item |
 //! | `parameters.rs` | a value whose type depends on the name in front of it |
-//! | `recovery.rs` | reading on after an error |
+//! | `recovery.rs` | parsing after an error |
 //! | `units.rs` | the unit of a field, from its name |
 //! | `value_path.rs` | the path to a value, such as `crowds[2].kind`, and errors there |
 //! | `suggest.rs` | the known name that is closest to an unknown one |
@@ -31,10 +31,10 @@ pub(super) use recovery::{ERRORS_MAX, with_comma, without_entry};
 pub(super) use syntax::{parse, parse_action};
 pub(super) use units::unit_of;
 
-/// Reads a value of any type from a text that is nothing else.
+/// Parses a text as one value of any type.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The error as text.
 pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     syntax::read_value(text, &Outline::new(text)).map_err(|wrong| wrong.message)
 }

@@ -1,7 +1,7 @@
 //! The outline of a RON text: its tokens, and the place of each field and list item, so that an error can point at it.
 //!
-//! The RON parser knows only its current position; a parsed value that is wrong has no place any more. The outline restores it:
-//! the text is split into tokens, and brackets, commas and colons form a tree of them.
+//! The RON parser knows only its current position; a parsed value has no location any more. The outline restores it: the text is
+//! split into tokens, and brackets, commas and colons form a tree of them.
 //!
 //! Invariants: every span lies in the text, on character boundaries; any text has an outline, even if it is not RON. Nesting uses
 //! no stack. Cost: O(text) to build; O(values) to find a place or the item around a byte.
@@ -10,13 +10,13 @@ use std::ops::Range;
 
 use super::value_path::{PathStep, ValuePath};
 
-/// What some editors put in front of a text.
+/// The byte order mark, which some editors put in front of a text.
 pub const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The action whose content is a game's own.
+/// The action whose content belongs to the game.
 const GAME_ACTION: &str = "Game";
 
-/// Bytes of the text, from the first to the one after the last.
+/// A range of bytes of the text.
 pub type TextSpan = Range<usize>;
 
 /// The tokens of a text and the tree of its values.
@@ -31,9 +31,9 @@ pub struct Outline<'a> {
 /// A piece of the text between spaces and comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
-    /// Where it is.
+    /// Its bytes in the text.
     pub span: TextSpan,
 }
 
@@ -48,11 +48,11 @@ pub enum TokenKind {
     Mark(u8),
 }
 
-/// A value: a word, a text, or a bracket with what is in it.
+/// A value: a word, a text, or a bracket with its content.
 #[derive(Debug)]
 struct OutlineValue {
     parent: usize,
-    /// Which value of its parent it is, from 0.
+    /// Its index among the values of its parent.
     index: usize,
     /// The name before the colon.
     key: Option<TextSpan>,
@@ -66,7 +66,7 @@ struct OutlineValue {
 }
 
 impl<'a> Outline<'a> {
-    /// Cuts a text into tokens and finds its values.
+    /// Splits a text into tokens and finds its values.
     pub fn new(text: &'a str) -> Self {
         let tokens = tokens(text);
         let values = values(&tokens, text.len());
@@ -83,7 +83,7 @@ impl<'a> Outline<'a> {
         self.text.get(head)
     }
 
-    /// The first bracket with more than `depth_max` brackets around it that are not closed before it. O(tokens).
+    /// The first bracket inside more than `depth_max` open brackets. O(tokens).
     pub fn bracket_beyond(&self, depth_max: usize) -> Option<TextSpan> {
         let mut depth = 0_usize;
         let brackets = self.tokens.iter().filter(|token| match token.kind {
@@ -100,13 +100,12 @@ impl<'a> Outline<'a> {
         brackets.map(|token| token.span.clone()).next()
     }
 
-    /// Where the first value begins.
+    /// The span of the head of the first value.
     pub fn root_span(&self) -> TextSpan {
         self.values.first().map_or(0..0, |_| self.short_span(0))
     }
 
-    /// Where a value stands, or the closest value around it that is written down. What is a whole bracket is shown by
-    /// its head.
+    /// The span of a value, or of the closest enclosing value in the text. For a value in brackets, it is the span of its head.
     pub fn find(&self, place: &ValuePath) -> TextSpan {
         if self.values.is_empty() {
             return 0..0;
@@ -121,8 +120,8 @@ impl<'a> Outline<'a> {
         self.short_span(at)
     }
 
-    /// The parts of a value in their order: the name before each, and where all of it stands. None when the value is not
-    /// written down.
+    /// The parts of a value in their order: the span of the name before each, and the span of the part. Empty if the text does not
+    /// contain the value.
     pub fn parts(&self, place: &ValuePath) -> Vec<(Option<TextSpan>, TextSpan)> {
         if self.values.is_empty() {
             return Vec::new();
@@ -211,7 +210,7 @@ impl<'a> Outline<'a> {
         self.tokens.get(index)
     }
 
-    /// What a span says.
+    /// The text of a span.
     pub fn text_at(&self, span: &TextSpan) -> &'a str {
         self.text.get(span.clone()).unwrap_or_default()
     }
@@ -256,7 +255,7 @@ impl<'a> Outline<'a> {
             let start = value.key.as_ref().map_or(value.span.start, |key| key.start);
             start..value.span.end
         };
-        // An error at the head of a bracket is about the whole of it.
+        // An error at the head of a bracket concerns the whole value.
         let contains = |value: &OutlineValue| {
             let entry = whole(value);
             entry.start <= error.start && error.start < entry.end.max(entry.start + 1)
@@ -288,8 +287,8 @@ impl<'a> Outline<'a> {
             .then(|| self.text_at(&name.span))
     }
 
-    /// The part of a value that a step names. A bracket with a single unnamed value, as in `Some(…)` or
-    /// `Generate(Town(…))`, is passed through.
+    /// The part of a value that a step of a path names. A bracket with a single unnamed value, as in `Some(…)` or
+    /// `Generate(Town(…))`, is skipped.
     fn step_into(&self, mut at: usize, step: PathStep) -> Option<usize> {
         loop {
             let child = self
@@ -336,11 +335,11 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// Cuts a text into tokens. An unfinished text or comment reaches to the end.
+/// Splits a text into tokens. An unfinished text or comment extends to the end.
 fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
-    // A byte order mark is no part of the first word.
+    // A byte order mark is not part of the first word.
     let mut at = text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len();
     while let Some(&byte) = bytes.get(at) {
         let rest = &bytes[at..];
@@ -368,7 +367,7 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Names, numbers, and every byte of a character beyond ASCII.
+/// Bytes of names and numbers, and all bytes of characters beyond ASCII.
 const fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'.') || byte >= 0x80
 }
@@ -436,7 +435,8 @@ fn raw_text_length(rest: &[u8]) -> Option<usize> {
     )
 }
 
-/// Makes the tree of values. Brackets that are never closed reach to the end; closing ones too many are skipped.
+/// Builds the tree of values. Brackets that are never closed extend to the end; a closing bracket without an opening one ends the
+/// tree.
 fn values(tokens: &[Token], end: usize) -> Vec<OutlineValue> {
     let mut values: Vec<OutlineValue> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -478,7 +478,7 @@ fn values(tokens: &[Token], end: usize) -> Vec<OutlineValue> {
                     open.push(values.len());
                 }
                 values.push(OutlineValue {
-                    // The root is its own parent; it is never asked for as a child, since children stand behind it.
+                    // The root is its own parent. Searches for children start behind it, so it is never found as a child.
                     parent: parent.unwrap_or(0),
                     index: place,
                     key: key.take(),

@@ -7,21 +7,21 @@ use super::outline::{Outline, TextSpan};
 use super::syntax::read_value;
 use super::value_path::{ValidationError, ValuePath};
 
-/// Its name; `None` when it begins with none.
+/// The name in front of a value; `None` if there is none.
 pub fn name(text: &str) -> Option<&str> {
     let span = name_span(text)?;
     text.get(span)
 }
 
-/// Its parameters. The place is the value's own.
+/// Parses the parameters of a value; `place` is its path.
 ///
 /// # Errors
-/// A [`ValidationError`] with the bytes that are wrong, counted from the name on, which is where the value stands in its file; those
-/// of the name where something is missing.
+/// A [`ValidationError`] with the span of the error, relative to the start of the name, where the value is in its file. If a field
+/// is missing, it is the span of the name.
 pub fn read<T: DeserializeOwned>(text: &str, place: &ValuePath) -> Result<T, ValidationError> {
     let name = name_span(text).unwrap_or(0..0);
     let (before, after) = text.split_at(name.end);
-    // The reader is given the brackets alone, where they stand: the type may have another name in code.
+    // Parses the brackets alone, at their position in the text, since the type may have another name in code.
     let has_brackets = Outline::new(text).root_head().is_some();
     let brackets = if has_brackets {
         " ".repeat(before.len()) + after

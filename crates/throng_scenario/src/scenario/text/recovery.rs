@@ -1,16 +1,15 @@
-//! Reading on after an error, so that all errors of a text are reported at once.
+//! Parsing after an error, so that all errors of a text are reported at once.
 //!
-//! The part of the text that is wrong is replaced by spaces, up to the field or the item of a list that it belongs to, and the
-//! rest is read again. So a field that is not known hides no other error. A missing comma is written into the space before the next
-//! token.
+//! The field or list item with the error is replaced by spaces, and the rest is parsed again. So an unknown field hides no other
+//! error. A missing comma is written into the space before the next token.
 
 use super::outline::{Outline, TextSpan, TokenKind};
 
-/// Errors that are reported of one text.
+/// Maximum number of errors that are reported for one text.
 pub(in crate::scenario) const ERRORS_MAX: usize = 20;
 
-/// Replaces the field, or the item of a list, at an error by spaces, and returns its span; the text keeps its length and its lines. `None` when that is
-/// the whole text, or when it is blank already.
+/// Replaces the field or list item at an error by spaces. Returns its span, and the text, which keeps its length and its lines.
+/// `None` if the item is the whole text, or is blank already.
 pub(in crate::scenario) fn without_entry(
     text: &str,
     error: &TextSpan,
@@ -26,7 +25,7 @@ pub(in crate::scenario) fn without_entry(
         has_changed |= *byte != blank(*byte);
         *byte = blank(*byte);
     }
-    // Whole characters were replaced.
+    // The text stays valid, since whole characters were replaced.
     let rest = String::from_utf8(bytes).ok().filter(|_| has_changed)?;
     Some((entry, rest))
 }

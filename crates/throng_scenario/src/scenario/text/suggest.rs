@@ -1,12 +1,11 @@
-//! "Did you mean": the known name that is closest to what was written.
+//! "Did you mean": the known name that is closest to an unknown one.
 //!
 //! The distance is that of Damerau and Levenshtein with each pair swapped at most once (optimal string alignment):
 //! Damerau, "A technique for computer detection and correction of spelling errors", CACM 7(3), 1964.
 
-/// The known name closest to `found`, if it is close enough to be meant: at most a third of its letters (rounded up)
-/// differ. Upper and lower case count as equal; of equally close names the first wins. O(names × length²), and names
-/// that are too long to be meant cost nothing. If none is close, the shortest that begins with `found` and goes on after an
-/// underscore: `speed_m_s` for `speed`.
+/// Returns the known name closest to `found`, if at most a third of its letters (rounded up) differ. Case is ignored; of equally
+/// close names, the first is returned. If none is close, returns the shortest name that begins with `found` and an underscore:
+/// `speed_m_s` for `speed`. O(names × length²); names of a very different length are skipped.
 pub fn closest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let found: Vec<char> = found
         .chars()
@@ -43,10 +42,10 @@ pub fn closest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     best.map(|(_, name)| name).or(longer)
 }
 
-/// Shorter beginnings of names are not completed.
+/// Minimum length of a beginning that is completed.
 const PREFIX_MIN: usize = 3;
 
-/// Longer names are never suggested nor corrected.
+/// Maximum length of names that are suggested or corrected.
 const LENGTH_MAX: usize = 64;
 
 /// Lists names as "`a`, `b` or `c`", the first twenty of them.
@@ -68,7 +67,7 @@ pub fn list_names<S: AsRef<str>>(names: &[S]) -> String {
     }
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one into the other.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

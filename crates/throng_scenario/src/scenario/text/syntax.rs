@@ -1,7 +1,6 @@
-//! From text to a scenario, and from an error of the RON parser to an error that points at the wrong words.
+//! Parses scenarios, and converts errors of the RON parser to errors that point at the wrong words.
 //!
-//! The parser reports a position, not the wrong words: it lies before, within or behind them, depending on the error. The
-//! [`Outline`] finds the words.
+//! The parser reports a position before, within or behind the wrong words, depending on the error. The [`Outline`] finds the words.
 
 use ron::error::{Error, Position, SpannedError};
 use ron::extensions::Extensions;
@@ -17,8 +16,8 @@ use super::units::unit_of;
 use crate::scenario::old_names::is_old_name;
 use crate::scenario::schema::{Action, Scenario};
 
-/// Steps down into a scenario that the reader takes at most, since each costs stack. A bracket is one to four of them, a
-/// real scenario has about forty.
+/// Maximum recursion depth of the parser, since each step uses stack. A bracket takes one to four steps; real scenarios reach a
+/// depth of about forty.
 const DEPTH_MAX: usize = 128;
 
 /// Reads a scenario from its text.
@@ -44,7 +43,7 @@ pub(in crate::scenario) fn parse(file: &str, text: &str) -> Result<Scenario, Sce
     read_value(text, &outline).map_err(|wrong| failed(wrong.span, wrong.message, wrong.help))
 }
 
-/// Reads an action that stands by itself; what is wrong with it in words.
+/// Parses a single action; returns the error as text.
 pub(in crate::scenario) fn parse_action(text: &str) -> Result<Action, String> {
     let outline = Outline::new(text);
     read_value(text, &outline).map_err(|wrong| match wrong.help {
@@ -53,7 +52,7 @@ pub(in crate::scenario) fn parse_action(text: &str) -> Result<Action, String> {
     })
 }
 
-/// Reads a value of any type; `outline` is the text's.
+/// Parses a value of any type; `outline` is that of the text.
 pub(super) fn read_value<T: DeserializeOwned>(
     text: &str,
     outline: &Outline<'_>,
@@ -68,7 +67,7 @@ pub(super) fn read_value<T: DeserializeOwned>(
         .map_err(|error| explain(outline, text, &error))
 }
 
-/// What the reader meant.
+/// An error of the parser, with the span of the wrong words.
 pub(super) struct ReadError {
     pub span: TextSpan,
     pub message: String,
@@ -93,7 +92,7 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> ReadError {
     }
 }
 
-/// The error where the reader noticed it.
+/// The error at the position where the parser noticed it.
 fn explain_at(outline: &Outline, text: &str, error: &SpannedError) -> ReadError {
     let reached = byte_of(text, error.span.end);
     match &error.code {
@@ -197,7 +196,7 @@ fn unknown_field(
         && next.is_some_and(|token| token.kind == TokenKind::Mark(b'('))
     {
         let message = format!(
-            "expected the fields at once, as in `{outer}({first}: …)`, found `{}(`",
+            "expected the fields without a name, as in `{outer}({first}: …)`, found `{}(`",
             shortened(found)
         );
         return ReadError::new(span, message);
@@ -210,7 +209,7 @@ fn unknown_field(
     )
 }
 
-/// An unknown name: the closest known one, or all of them.
+/// The error for an unknown name, with the closest known one, or all of them.
 fn unknown_name(span: TextSpan, what: &str, found: &str, known: &[&str]) -> ReadError {
     match closest(found, known.iter().copied()) {
         Some(name) => ReadError::new(span, format!("unknown {what}, did you mean `{name}`?")),
@@ -242,7 +241,7 @@ fn out_of_range(outline: &Outline, reached: usize) -> ReadError {
     ReadError::new(token.span.clone(), message)
 }
 
-/// The reader stopped at a token that is not what it needed.
+/// The error for a token that is not what the parser expected.
 fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) -> ReadError {
     let Some(index) = outline.token_from(reached) else {
         let Some(span) = outline.group_around(text.len()) else {
@@ -264,7 +263,7 @@ fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) ->
     let field = outline
         .field_before(index)
         .map_or_else(String::new, |field| format!(" for `{field}`"));
-    // Only whole numbers end within a word: the reader has taken `1` of `1.5`.
+    // Only integers end within a word: the parser has consumed `1` of `1.5`.
     let expected = if span.start < reached {
         "a whole number"
     } else {
@@ -285,7 +284,7 @@ fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) ->
     }
 }
 
-/// What the reader needed, in words; `None` for errors that are about something else.
+/// What the parser expected, as text; `None` for other errors.
 fn expected_words(code: &Error) -> Option<String> {
     let words = match code {
         Error::ExpectedArray => "`[`",
@@ -314,8 +313,8 @@ fn expected_words(code: &Error) -> Option<String> {
 }
 
 impl Outline<'_> {
-    /// The last token that says `found` among those that begin before a byte. Only a few are looked at: the reader
-    /// has just read it.
+    /// The last token with the text `found` that begins before a byte. Only four tokens are checked, since the parser has just read
+    /// it.
     fn word_before(&self, byte: usize, found: &str) -> TextSpan {
         const TOKENS_BACK_MAX: usize = 4;
         let last = self.token_before(byte).unwrap_or(0);
@@ -327,7 +326,7 @@ impl Outline<'_> {
     }
 }
 
-/// The byte at a line and column of the reader, which count characters from 1.
+/// The byte at a line and column of the parser, which count characters from 1.
 fn byte_of(text: &str, position: Position) -> usize {
     let line_start = match position.line.checked_sub(2) {
         None => 0,
@@ -427,7 +426,7 @@ Scenario(
         );
         check(
             "Scenario(script: [At(t_s: 1, run: Spawn(Crowd(tag: \"a\")))])",
-            "1:41: expected the fields at once, as in `Spawn(tag: …)`, found `Crowd(`",
+            "1:41: expected the fields without a name, as in `Spawn(tag: …)`, found `Crowd(`",
             "Crowd",
         );
         let (message, _, help) = read_error("Scenario(colour: 1)");
@@ -556,7 +555,7 @@ Scenario(
             "Some(".repeat(1 << 18)
         );
         assert!(parse("t.ron", &some).is_err());
-        // Refused before the text is parsed, which would take minutes.
+        // Rejected before the text is parsed, which would take minutes.
         for bracket in ["(", "[", "Scenario(a: "] {
             let text = bracket.repeat(1 << 18);
             let error = LoadedScenario::from_text("t.ron", &text).unwrap_err();
@@ -579,7 +578,7 @@ Scenario(
         }
     }
 
-    /// What happens to a built-in scenario: bytes or whole tokens are replaced, inserted or dropped.
+    /// A change of a built-in scenario: bytes or whole tokens are replaced, inserted or dropped.
     #[derive(Clone, Debug)]
     enum TextChange {
         Byte { at: usize, byte: u8 },

@@ -23,13 +23,13 @@ impl ValuePath {
         Self(Vec::new())
     }
 
-    /// The place of a field of this value.
+    /// The path of a field of this value.
     #[must_use]
     pub fn field(&self, name: &'static str) -> Self {
         self.with_step(PathStep::Field(name))
     }
 
-    /// The place of an item of this list.
+    /// The path of an item of this list.
     #[must_use]
     pub fn item(&self, index: usize) -> Self {
         self.with_step(PathStep::Item(index))
@@ -41,7 +41,7 @@ impl ValuePath {
         Self(steps)
     }
 
-    /// The field that the path ends in, or whose item it ends in.
+    /// The last field of the path.
     #[must_use]
     pub(in crate::scenario) fn last_field(&self) -> Option<&'static str> {
         self.0.iter().rev().find_map(|step| match step {
@@ -88,7 +88,7 @@ pub struct ValidationError {
 }
 
 impl ValidationError {
-    /// A problem without further help.
+    /// Creates an error without further help.
     pub fn new(place: ValuePath, message: impl Into<String>) -> Self {
         Self {
             path: place,
@@ -98,7 +98,7 @@ impl ValidationError {
         }
     }
 
-    /// The same problem, with further help.
+    /// The same error, with further help.
     #[must_use]
     pub fn with_help(self, help: impl Into<String>) -> Self {
         Self {

@@ -14,8 +14,8 @@ use crate::scenario::text::{ValidationError, ValuePath};
 use throng::map::TileRect;
 use throng::world::ObjectKinds;
 
-/// The areas of crowds and cues that reach beyond the map of their scene, whose tiles are `map`: objects find no free tile there.
-/// Tags whose objects a cue moves to another scene are skipped, because their scene is unknown.
+/// Returns a warning for each area of a crowd or a cue that reaches beyond the map of its scene, whose tiles are `map`: objects
+/// find no free tile there. Tags whose objects a cue moves to another scene are skipped, because their scene is unknown.
 pub(in crate::scenario) fn areas_outside_map(
     scenario: &Scenario,
     scene: &ScenarioScene,
@@ -38,7 +38,7 @@ pub(in crate::scenario) fn areas_outside_map(
             reach.crowd(&root.field("crowds").item(index), crowd);
         }
     }
-    // The tags of crowds that are elsewhere from the start, or at some time.
+    // The tags of objects that are in another scene at any time.
     let mut elsewhere: BTreeSet<&str> = BTreeSet::new();
     let away = scenario.crowds.iter().filter(|crowd| !is_here(crowd));
     elsewhere.extend(away.map(|crowd| crowd.tag.as_str()));
@@ -49,7 +49,7 @@ pub(in crate::scenario) fn areas_outside_map(
     }));
     let stays_here = |tag: &str| !elsewhere.contains(tag);
     for (index, cue) in scenario.script.iter().enumerate() {
-        // Most cues are about no area here, and there may be very many of both.
+        // Created on demand, since there may be very many cues, most of them without an area.
         let place = || root.field("script").item(index).field("run");
         if let Some(who) = cue.action().selector().filter(|who| stays_here(who.tag)) {
             reach.only(place, who.only);
@@ -87,7 +87,7 @@ impl AreaBoundsCheck<'_> {
         self.behaviour(place.field("behaviour"), &crowd.behaviour);
     }
 
-    /// The objects of a cue: some may be in an area that reaches beyond the map, but none in an area that lies there.
+    /// Checks the conditions of a cue: their areas may reach beyond the map, but must not lie completely outside it.
     fn only(&mut self, run: impl Fn() -> ValuePath, only: &[ObjectCondition]) {
         for (index, only) in only.iter().enumerate() {
             let ObjectCondition::Within(area) = only else {
@@ -104,7 +104,7 @@ impl AreaBoundsCheck<'_> {
         self.crowd_area(place, &area_in_metres(area, Vec2::ONE, self.size_m));
     }
 
-    /// The areas of built-in behaviours; custom ones are not checked.
+    /// Checks the areas of built-in behaviours; custom ones are not checked.
     fn behaviour(&mut self, place: ValuePath, behaviour: &BehaviourSpec) {
         let site = BehaviourSite {
             path: place.clone(),
@@ -128,7 +128,7 @@ impl AreaBoundsCheck<'_> {
 
     fn crowd_area(&mut self, place: &ValuePath, area: &CrowdArea) {
         let (min, max) = bounding_rect(area);
-        // What ends with the map may be a rounding error beyond it.
+        // An area that ends with the map may exceed it by a rounding error.
         let slack = Vec2::splat(self.scene.tile_m);
         if min.cmpge(-slack).all() && max.cmple(self.size_m + slack).all() {
             return;
@@ -146,7 +146,7 @@ impl AreaBoundsCheck<'_> {
     }
 }
 
-/// The upright rectangle around an area: its top left and bottom right corner.
+/// The axis-aligned bounding rectangle of an area: its top left and bottom right corner.
 fn bounding_rect(area: &CrowdArea) -> (Vec2, Vec2) {
     match *area {
         CrowdArea::Rect { min, max } => (min, max),
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::scenario::parse;
 
-    /// What is warned of in a scene of 100 m × 50 m.
+    /// The warnings for a scene of 100 m × 50 m.
     fn warnings_of(fields: &str) -> Vec<String> {
         let text = format!(
             "Scenario(name: \"x\", scenes: [Scene(name: \"a\"), Scene(name: \"b\")], {fields})"

@@ -5,7 +5,7 @@ use super::limits::METRES_MAX;
 use crate::scenario::schema::ScenarioArea;
 use crate::scenario::text::{ValidationError, ValuePath};
 
-/// An area whose numbers are finite, and whose corners are in order.
+/// Checks that the numbers of an area are finite, and its corners in order.
 pub(in crate::scenario) fn check_area(
     place: &ValuePath,
     area: &ScenarioArea,

@@ -49,7 +49,7 @@ fn check_attribute(
     check_range(&place.field("start"), attribute.start, min..=max)
 }
 
-/// An attribute that objects have.
+/// Checks that objects have an attribute of this name.
 pub(super) fn check_name(
     place: &ValuePath,
     attribute: &str,
@@ -63,7 +63,7 @@ pub(super) fn check_name(
     )
 }
 
-/// A value that an attribute can have.
+/// Checks that an attribute can have this value.
 pub(super) fn check_value(
     place: &ValuePath,
     attribute: &str,

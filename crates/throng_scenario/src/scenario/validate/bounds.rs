@@ -9,7 +9,7 @@ use super::limits::{METRES_MAX, NAME_CHARS_MAX};
 use crate::scenario::text::{ValidationError, ValuePath};
 use crate::scenario::text::{closest, list_names, unit_of};
 
-/// A number within its range; NaN is within none.
+/// Checks that a number is within its range; NaN is within none.
 pub(in crate::scenario) fn check_range<T>(
     place: &ValuePath,
     found: T,
@@ -31,7 +31,7 @@ where
     Err(ValidationError::new(place.clone(), message))
 }
 
-/// A position that is finite and not far beyond any map.
+/// Checks that a position is finite and not far beyond any map.
 pub(in crate::scenario) fn check_metres(
     place: &ValuePath,
     found: Vec2,
@@ -45,7 +45,7 @@ pub(in crate::scenario) fn check_metres(
         })
 }
 
-/// The far corner is not before the near one.
+/// Checks that `max` is not to the left of or above `min`.
 pub(in crate::scenario) fn check_ordered(
     place: &ValuePath,
     min: Vec2,
@@ -61,7 +61,7 @@ pub(in crate::scenario) fn check_ordered(
     Err(ValidationError::new(place.clone(), message))
 }
 
-/// A list or text that is not too long.
+/// Checks that a list or text is not too long.
 pub(in crate::scenario) fn check_at_most(
     place: &ValuePath,
     what: &str,
@@ -77,7 +77,7 @@ pub(in crate::scenario) fn check_at_most(
     ))
 }
 
-/// A name that is there and not too long.
+/// Checks that a name is neither empty nor too long.
 pub(in crate::scenario) fn check_name_text(
     place: &ValuePath,
     what: &str,
@@ -92,7 +92,7 @@ pub(in crate::scenario) fn check_name_text(
     check_at_most(place, "characters", found.chars().count(), NAME_CHARS_MAX)
 }
 
-/// No name twice; the second is the one that is wrong.
+/// Checks that names are distinct; the error is at the second of two equal ones.
 pub(in crate::scenario) fn check_distinct<'a>(
     place: &ValuePath,
     what: &str,
@@ -113,7 +113,7 @@ pub(in crate::scenario) fn check_distinct<'a>(
     Ok(())
 }
 
-/// A name that is among the known ones.
+/// Checks that a name is known.
 pub(in crate::scenario) fn check_known(
     place: &ValuePath,
     what: &str,

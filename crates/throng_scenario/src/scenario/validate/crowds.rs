@@ -1,4 +1,4 @@
-//! Validation of crowds: numbers, places and behaviours.
+//! Validation of crowds: numbers, areas and behaviours.
 
 use std::collections::BTreeSet;
 
@@ -41,13 +41,13 @@ pub(super) fn check_crowds(scenario: &Scenario, names: &Names, problems: &mut Va
         crowd_problems(&place, crowd, names, &names.scenes, problems);
         let is_player = names.player_kinds.contains(crowd.kind.as_str());
         if !problems.check(counts.add(&place, crowd, scenario, is_player)) {
-            // Every crowd that follows is too many as well.
+            // Every further crowd exceeds the limit as well.
             return;
         }
     }
 }
 
-/// The size of all crowds, copies of scenes included.
+/// The total size of all crowds, including copies of scenes.
 #[derive(Default)]
 struct CrowdCounts {
     objects: u64,
@@ -58,7 +58,7 @@ struct CrowdCounts {
 }
 
 impl CrowdCounts {
-    /// Counts one more crowd, in all crowds and in its scene. The limits are those of a running server.
+    /// Adds a crowd to the totals and to its scene, and checks the limits. These are the limits of a running server.
     fn add(
         &mut self,
         place: &ValuePath,
@@ -93,7 +93,7 @@ impl CrowdCounts {
     }
 }
 
-/// Counts the objects of one more crowd in its scene.
+/// Adds the objects of a crowd to its scene, and checks the limit of the scene.
 fn count_in_scene(
     place: &ValuePath,
     crowd: &ScenarioCrowd,

@@ -1,4 +1,4 @@
-//! Durations that are probably a slip.
+//! Durations that are probably a mistake.
 
 use crate::scenario::schema::{Cue, Scenario};
 use crate::scenario::text::{ValidationError, ValuePath};
@@ -6,8 +6,8 @@ use crate::scenario::text::{ValidationError, ValuePath};
 /// Simulated seconds from which a run is unusually long: two hours.
 const LONG_S: f64 = 2.0 * 3600.0;
 
-/// A warning for a run of more than two hours that no condition is waited for in: a number with a digit too many looks like any
-/// other. `written_s` is the duration in the file; another one was set on purpose.
+/// Returns a warning for a run of more than two hours in which no cue waits for a condition: the duration may have a digit too
+/// many. `written_s` is the duration in the file; a duration that differs from it was set on purpose.
 pub(in crate::scenario) fn long_duration(
     scenario: &Scenario,
     written_s: f64,

@@ -118,12 +118,12 @@ fn check_counter(
         return Ok(());
     }
     let group = name.split('.').next().unwrap_or_default();
-    let beside = known.iter().filter(|known| {
-        let its_group = known.split('.').next().unwrap_or_default();
-        its_group == group
+    let siblings = known.iter().filter(|known| {
+        let known_group = known.split('.').next().unwrap_or_default();
+        known_group == group
     });
-    let beside: Vec<&str> = beside.map(String::as_str).collect();
-    // A figure by its last name alone is the second most likely slip.
+    let siblings: Vec<&str> = siblings.map(String::as_str).collect();
+    // The second most likely mistake is to give the last part of a name only.
     let by_last = || {
         known
             .iter()
@@ -136,8 +136,8 @@ fn check_counter(
         Some(near) => {
             ValidationError::new(place.clone(), format!("{message}, did you mean `{near}`?"))
         }
-        None if !beside.is_empty() => ValidationError::new(place.clone(), message).with_help(
-            format!("the counters of `{group}` are {}", beside.join(", ")),
+        None if !siblings.is_empty() => ValidationError::new(place.clone(), message).with_help(
+            format!("the counters of `{group}` are {}", siblings.join(", ")),
         ),
         None => ValidationError::new(place.clone(), message).with_help(
             "counters are named by their path in the JSON report, such as `paths.found`",
@@ -168,7 +168,7 @@ fn check_bounds(
     }
 }
 
-/// Something that can be judged of a part of a run.
+/// Checks that an expectation can be judged for a part of a run.
 fn check_watched(
     place: &ValuePath,
     expectation: &Expectation,

@@ -1,7 +1,7 @@
 //! Validates that scenes fit their maps, and that all maps together fit into memory.
 //!
-//! Part of validation like `validate`, except for checks that need the map: [`check_edits`] and [`check_grid`] need the size of a
-//! scene's map, which is known after the loader has read it.
+//! The checks need only the scenario, except [`check_edits`] and [`check_grid`], which need the size of a scene's map. It is known
+//! after the map was loaded.
 
 use super::bounds::check_at_most;
 use super::limits::{GRID_CELLS_MAX, SCENES_MAX};
@@ -11,8 +11,7 @@ use crate::scenario::text::{PathStep, ValidationError, ValuePath};
 use throng::aoi::SceneGrid;
 use throng::map::{MapRecipe, TILES_MAX, TileRect};
 
-/// Every scene that a scenario describes, with its place: those open from the start, those of matches, and those that
-/// the script opens.
+/// All scenes of a scenario with their paths: those open from the start, those of matches, and those that the script opens.
 pub(in crate::scenario) fn scenes_with_paths(
     scenario: &Scenario,
 ) -> Vec<(ValuePath, &ScenarioScene)> {
@@ -43,7 +42,7 @@ pub(in crate::scenario) fn scenes_with_paths(
     first.chain(match_scenes).chain(opened).collect()
 }
 
-/// Checks that the script's edits of a scene lie within its map, whose tiles are `map`; the first that does not.
+/// Checks that the script's edits of a scene lie within its map, whose tiles are `map`. The error is the first that does not.
 pub(in crate::scenario) fn check_edits(
     scenario: &Scenario,
     scene: &ScenarioScene,
@@ -52,7 +51,7 @@ pub(in crate::scenario) fn check_edits(
     ValidationErrors::first(|problems| edit_problems(scenario, scene, map, problems))
 }
 
-/// The script's edits of a scene that do not lie within its map, whose tiles are `map`.
+/// Adds an error for each edit of a scene by the script that does not lie within its map, whose tiles are `map`.
 pub(in crate::scenario) fn edit_problems(
     scenario: &Scenario,
     scene: &ScenarioScene,
@@ -97,8 +96,8 @@ pub(in crate::scenario) fn edit_problems(
     }
 }
 
-/// The scenario with the script's edits of its first scene in the tiles of a map that stands in for its own: rectangles are
-/// scaled as areas are, outwards to whole tiles; what `Paint` draws is moved and keeps its size.
+/// Returns the scenario with the script's edits of its first scene converted to the tiles of a replacement map: rectangles are
+/// scaled like areas, and rounded outwards to whole tiles; a drawing of `Paint` is moved and keeps its size.
 pub(in crate::scenario) fn with_scaled_edits(
     scenario: &Scenario,
     own: TileRect,
@@ -148,7 +147,7 @@ pub(in crate::scenario) fn with_scaled_edits(
     scaled
 }
 
-/// Checks that the interest grid of a scene can be laid over its map, whose tiles are `map`. Gives its number of cells.
+/// Checks that the interest grid of a scene fits its map, whose tiles are `map`. Returns its number of cells.
 pub(in crate::scenario) fn check_grid(
     scene: &ScenarioScene,
     place: &ValuePath,
@@ -161,8 +160,8 @@ pub(in crate::scenario) fn check_grid(
         .map_err(|error| ValidationError::new(place.field("cell_m"), error.to_string()))
 }
 
-/// Counts the grid cells of one more scene that is open from the start, with its copies; all grids together have a limit, as in a
-/// running server.
+/// Adds the grid cells of a scene that is open from the start, and of its copies, to the total, and checks the limit, which is that
+/// of a running server.
 pub(in crate::scenario) fn add_cells(
     total: &mut u64,
     place: &ValuePath,
@@ -179,13 +178,13 @@ pub(in crate::scenario) fn add_cells(
     Err(ValidationError::new(place.field("cell_m"), message))
 }
 
-/// Whether the scene at this place is open from the start.
+/// Whether the scene at this path is open from the start.
 pub(in crate::scenario) fn is_open_at_start(place: &ValuePath) -> bool {
     place.steps().first() == Some(&PathStep::Field("scenes"))
 }
 
-/// Counts the tiles of one more map of the scenario; all its maps together have no more than one may have, so that no
-/// list of files fills the memory.
+/// Adds the tiles of a map to the total, and checks the limit: all maps together may have as many tiles as one map, so that no list
+/// of files fills the memory.
 pub(in crate::scenario) fn add_tiles(
     total: &mut u64,
     place: &ValuePath,
@@ -200,7 +199,8 @@ pub(in crate::scenario) fn add_tiles(
     Err(ValidationError::new(place.field("map"), message))
 }
 
-/// All generated maps together have no more tiles than one map may have. Scenes of the same recipe share theirs.
+/// Checks the number of scenes with their copies, and that all generated maps together have no more tiles than one map may have.
+/// Scenes with the same recipe share a map.
 pub(in crate::scenario) fn check_tile_total(scenario: &Scenario) -> Result<(), ValidationError> {
     let scenes = scenes_with_paths(scenario);
     check_at_most(

@@ -1,7 +1,7 @@
 //! Validation of a scenario: its names exist, its numbers are finite and within the [`limits`].
 //!
-//! Pure: it needs only the scenario, so that scenarios built in code are validated as well; the loader finds the text of a
-//! problem's [`ValuePath`]. Problems are in the order of the fields.
+//! It needs only the scenario and not its text, so that scenarios built in code can be validated as well; the loader locates the
+//! [`ValuePath`] of an error in the text. Errors are in the order of the fields.
 //!
 //! | file | holds |
 //! |---|---|
@@ -9,21 +9,21 @@
 //! | `attributes.rs` | custom attributes, and values of attributes |
 //! | `bounds.rs` | the basic checks: ranges, lengths, names |
 //! | `selection.rs` | the selection of a cue's objects |
-//! | `crowds.rs` | crowds: numbers, places, behaviours |
-//! | `duration.rs` | durations that are probably a slip |
-//! | `unused.rs` | text without effect |
+//! | `crowds.rs` | crowds: numbers, areas, behaviours |
+//! | `duration.rs` | durations that are probably a mistake |
+//! | `unused.rs` | entries without effect |
 //! | `expect.rs` | expectations |
 //! | `map_sizes.rs` | whether maps, grids and edits fit each other |
 //! | `limits.rs` | the limits of a scenario |
 //! | `names.rs` | the names that parts of the scenario may refer to |
-//! | `problems.rs` | the list of all problems |
+//! | `problems.rs` | the list of all errors |
 //! | `queues.rs` | queues and modes of matchmaking |
 //! | `area_bounds.rs` | whether areas lie on their maps |
 //! | `scenes.rs` | scenes |
 //! | `sessions.rs` | logins, and how long sessions are kept |
 //! | `script.rs` | cues and their actions, and the network conditions of clients |
 //!
-//! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
+//! Invariant: a scenario that passes has no more objects, scenes, cues or time than the limits allow.
 
 mod area_bounds;
 mod areas;
@@ -75,7 +75,7 @@ use throng::world::{ObjectKinds, ViewRange};
 /// Validates a scenario. `attributes` are the names that `SetAttribute` may use, `behaviours` those that crowds may use.
 ///
 /// # Errors
-/// The first [`ValidationError`], with its place and the expected value.
+/// The first [`ValidationError`], with its path and the expected value.
 pub fn validate(
     scenario: &Scenario,
     attributes: &[&str],
@@ -85,7 +85,7 @@ pub fn validate(
     problems.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// All problems of a scenario, in the order of its fields: the first fifty, and one per cue. See [`validate`].
+/// Returns all errors of a scenario, in the order of its fields: at most fifty, and at most one per cue. See [`validate`].
 #[must_use]
 pub fn validate_all(
     scenario: &Scenario,
@@ -141,7 +141,7 @@ pub(super) fn check_external_action(
     })
 }
 
-/// The scenario as a whole, its kinds and its settings.
+/// Checks the fields of the scenario itself, its kinds and its settings.
 fn check_whole(scenario: &Scenario, problems: &mut ValidationErrors) {
     let root = ValuePath::root();
     problems.check(check_name_text(
@@ -199,7 +199,7 @@ fn check_whole(scenario: &Scenario, problems: &mut ValidationErrors) {
     problems.check(check_sessions(&place, &scenario.settings.session));
 }
 
-/// The kinds of objects with those of the scenario, up to the limit.
+/// The built-in kinds of objects and those of the scenario, up to the limit.
 fn object_kinds(scenario: &Scenario) -> ObjectKinds {
     let mut kinds = ObjectKinds::default();
     for kind in scenario.kinds.iter().take(KINDS_MAX) {
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::scenario::parse;
 
-    /// What is wrong with `Scenario(name: "x", …)`, as `place: message`, or `ok`.
+    /// The first error of `Scenario(name: "x", …)`, as `path: message`, or `ok`.
     fn first_error(fields: &str) -> String {
         let text = format!("Scenario(name: \"x\", {fields})");
         let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));

@@ -9,20 +9,20 @@ use throng::world::{ObjectCategory, ObjectKinds};
 /// The names that parts of a scenario may use.
 pub(in crate::scenario) struct Names<'a> {
     pub(super) kinds: BTreeSet<&'a str>,
-    /// Open from the start.
+    /// Scenes that are open from the start.
     pub(super) scenes: BTreeSet<&'a str>,
-    /// Open at some time.
+    /// Scenes that are open at some time.
     pub(super) all_scenes: BTreeSet<&'a str>,
     pub tags: BTreeSet<&'a str>,
     /// The kinds of class `Player`.
     pub(super) player_kinds: BTreeSet<&'a str>,
-    /// Those of crowds of players.
+    /// The tags of crowds of players.
     pub player_tags: BTreeSet<&'a str>,
     pub(super) modes: BTreeSet<&'a str>,
     pub(super) attributes: BTreeSet<&'a str>,
     /// The ranges of the scenario's own attributes.
     pub(super) ranges: BTreeMap<&'a str, (i64, i64)>,
-    /// The kinds as they will be, with their ids.
+    /// The kinds as in the run, with their ids.
     pub(super) object_kinds: &'a ObjectKinds,
     pub(super) behaviours: &'a Behaviours,
 }

@@ -14,7 +14,7 @@ use crate::scenario::schema::{Scenario, ScenarioMatchMode};
 use crate::scenario::text::{ValidationError, ValuePath};
 use throng::matchmaking::{MatchModeSettings, ModeError};
 
-/// The queues.
+/// Checks the queues.
 pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut ValidationErrors) {
     let place = ValuePath::root().field("queues");
     if !problems.check(check_at_most(
@@ -58,7 +58,7 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Va
     }
 }
 
-/// The modes of the settings, in which only embedders queue; their names must differ from those of the queues.
+/// Checks the modes of the settings, for which only embedders queue parties. Their names must differ from those of the queues.
 pub(super) fn check_modes(scenario: &Scenario, problems: &mut ValidationErrors) {
     let place = ValuePath::root()
         .field("settings")
@@ -160,7 +160,7 @@ fn queue_problems(
     }
 }
 
-/// The definition of synthetic parties.
+/// Checks the definition of synthetic parties.
 fn party_problems(place: &ValuePath, queue: &ScenarioMatchMode, problems: &mut ValidationErrors) {
     problems.check(check_range(
         &place.field("parties"),
@@ -218,7 +218,7 @@ fn party_problems(place: &ValuePath, queue: &ScenarioMatchMode, problems: &mut V
 mod tests {
     use crate::scenario::{parse, validate};
 
-    /// What is wrong with a queue of these fields, in a scenario with crowds `players` and `wolves`.
+    /// The first error of a queue with these fields, in a scenario with crowds `players` and `wolves`.
     fn with_queue(fields: &str) -> String {
         let text = format!(
             r#"Scenario(name: "s", scenes: [Scene(name: "a")],

@@ -50,7 +50,7 @@ fn scene_problems(place: &ValuePath, scene: &ScenarioScene, problems: &mut Valid
         scene.cell_m,
         CELL_M.0..=CELL_M.1,
     ));
-    // A margin is measured by its cell.
+    // The limit of the margin depends on the cell.
     if is_cell {
         problems.check(check_range(
             &place.field("margin_m"),

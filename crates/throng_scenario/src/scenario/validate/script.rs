@@ -21,23 +21,27 @@ use throng::map::{TilePattern, TileRect};
 
 pub(super) fn check_network(
     place: &ValuePath,
-    line: CrowdNetworkConditions,
+    network: CrowdNetworkConditions,
 ) -> Result<(), ValidationError> {
     for (name, share) in [
-        ("loss", line.loss),
-        ("duplicate", line.duplicate),
-        ("reorder", line.reorder),
-        ("share", line.share),
+        ("loss", network.loss),
+        ("duplicate", network.duplicate),
+        ("reorder", network.reorder),
+        ("share", network.share),
     ] {
         check_range(&place.field(name), share, 0.0..=1.0)?;
     }
-    for (name, ms) in [("delay_ms", line.delay_ms), ("jitter_ms", line.jitter_ms)] {
+    for (name, ms) in [
+        ("delay_ms", network.delay_ms),
+        ("jitter_ms", network.jitter_ms),
+    ] {
         check_range(&place.field(name), ms, 0..=DELAY_MS_MAX)?;
     }
     Ok(())
 }
 
-/// Each step of a ramp is a crowd of its own. Its rates and parties would differ from those of the whole crowd.
+/// Checks a crowd that a ramp spawns. Each step is a separate crowd, whose rates and parties would differ from those of the whole
+/// crowd.
 fn check_ramp(place: &ValuePath, crowd: &ScenarioCrowd, steps: f64) -> Result<(), ValidationError> {
     let receiving = f64::from(crowd.client_share) * f64::from(crowd.count) / steps;
     for (field, is_wrong) in [
@@ -109,7 +113,7 @@ pub(super) fn check_cue(
     check_action(&place.field("run"), cue.action(), names)
 }
 
-/// A condition has one limit.
+/// Checks that a condition has exactly one limit.
 fn check_exactly_one(
     place: &ValuePath,
     (first, has_first): (&'static str, bool),
@@ -198,7 +202,7 @@ pub(super) fn check_action(
             check_range(&place.field("by"), *by, -FACTOR_MAX..=FACTOR_MAX)
         }
         Action::Game(cue) => {
-            // The name stands within the brackets of `Game`.
+            // The name is inside the brackets of `Game`.
             check_game_cue(&place.item(0), cue, names)
         }
         Action::SetSceneAttribute {
@@ -228,7 +232,7 @@ pub(super) fn check_action(
         | Action::Toggle { .. }
         | Action::Paint { .. } => check_edit(place, action, names),
         Action::Queue { .. } | Action::Cancel { .. } => check_queue_action(place, action, names),
-        Action::SetNetwork(line) => check_network(place, *line),
+        Action::SetNetwork(network) => check_network(place, *network),
         Action::OpenScene(scene) => check_scene(place, scene),
         Action::CloseScene { scene } => {
             check_known(&place.field("scene"), "scene", scene, &names.all_scenes)
@@ -254,7 +258,7 @@ pub(super) fn check_action(
     }
 }
 
-/// Checks an action about parties in a queue; any other is fine.
+/// Checks an action on parties in a queue; accepts other actions.
 fn check_queue_action(
     place: &ValuePath,
     action: &Action,
@@ -279,7 +283,7 @@ fn check_queue_action(
     }
 }
 
-/// Checks an action that is about players and something else; any other is fine.
+/// Checks an action on players that has further fields; accepts other actions.
 fn check_player_action(
     place: &ValuePath,
     action: &Action,
@@ -297,7 +301,7 @@ fn check_player_action(
     }
 }
 
-/// Checks an action that edits tiles; any other is fine.
+/// Checks an action that edits tiles; accepts other actions.
 fn check_edit(place: &ValuePath, action: &Action, names: &Names) -> Result<(), ValidationError> {
     match action {
         Action::Block { scene, rect_tiles }
@@ -368,7 +372,7 @@ fn check_rect(place: &ValuePath, rect: TileRect) -> Result<(), ValidationError> 
 mod tests {
     use crate::scenario::{Behaviours, parse, validate};
 
-    /// What is wrong with a scenario with a cue and attributes, or `ok`.
+    /// The first error of a scenario with a cue and attributes, or `ok`.
     fn first_error(cue: &str, attributes: &str) -> String {
         let text = format!(
             "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], attributes: [{attributes}], \

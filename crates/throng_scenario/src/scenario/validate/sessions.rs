@@ -5,7 +5,7 @@ use super::limits::DURATION_S_MAX;
 use crate::scenario::text::{ValidationError, ValuePath};
 use throng::session::SessionSettings;
 
-/// Times are times, and no more places are kept than there are.
+/// Checks that times are within their range, and that no more slots are reserved than there are players at most.
 pub(super) fn check_sessions(
     place: &ValuePath,
     settings: &SessionSettings,
@@ -31,14 +31,14 @@ pub(super) fn check_sessions(
             0.0..=DURATION_S_MAX,
         )?;
     }
-    let kept: u64 = settings
+    let reserved: u64 = settings
         .reserved_slots
         .iter()
-        .map(|&kept| u64::from(kept))
+        .map(|&reserved| u64::from(reserved))
         .sum();
-    if kept > u64::from(settings.players_max) {
+    if reserved > u64::from(settings.players_max) {
         let message = format!(
-            "expected at most {} reserved places (`players_max`), found {kept}",
+            "expected at most {} reserved slots (`players_max`), found {reserved}",
             settings.players_max
         );
         return Err(ValidationError::new(place.field("reserved_slots"), message));
@@ -74,7 +74,7 @@ mod tests {
             ),
             (
                 "players_max: 8, reserved_slots: (0, 4, 0, 5)",
-                "settings.session.reserved_slots: expected at most 8 reserved places (`players_max`), found 9",
+                "settings.session.reserved_slots: expected at most 8 reserved slots (`players_max`), found 9",
             ),
         ] {
             assert_eq!(first_error(session), expected);

@@ -1,4 +1,4 @@
-//! Text without effect: allowed, and probably a mistake.
+//! Entries without effect: they are allowed, but probably a mistake.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::scenario::text::{ValidationError, ValuePath};
 use throng::session::AdmissionClass;
 use throng::world::ObjectCategory;
 
-/// The parts of a valid scenario without effect: cues past its end, clients among NPCs, network conditions that no client has,
-/// more objects than can exist, expectations that nothing can exercise.
+/// Returns a warning for each entry of a valid scenario without effect: cues after its end, settings of players for NPCs, network
+/// conditions that apply to no client, counts above the number of objects that can exist, expectations that nothing can exercise.
 pub(in crate::scenario) fn unused_entries(
     scenario: &Scenario,
     behaviours: &Behaviours,
@@ -35,15 +35,20 @@ pub(in crate::scenario) fn unused_entries(
             "expected a `share` above 0, found 0: these network conditions apply to no client";
         problems.push(ValidationError::new(root.field("network"), message));
     }
-    let bearers = counts_by_tag(scenario);
+    let tag_counts = counts_by_tag(scenario);
     for (index, cue) in scenario.script.iter().enumerate() {
         let place = root.field("script").item(index);
         problems.extend(after_end(&place, cue, scenario));
         problems.extend(outside_range(&place, cue, &names));
         let action = cue.action();
-        problems.extend(exceeds_crowd(&place.field("run"), action, &bearers, &names));
-        if let Action::SetNetwork(line) = cue.action()
-            && has_no_share(line)
+        problems.extend(exceeds_crowd(
+            &place.field("run"),
+            action,
+            &tag_counts,
+            &names,
+        ));
+        if let Action::SetNetwork(network) = cue.action()
+            && has_no_share(network)
         {
             let message =
                 "expected a `share` above 0, found 0: these network conditions apply to no client";
@@ -61,7 +66,7 @@ pub(in crate::scenario) fn unused_entries(
     problems
 }
 
-/// All crowds, those that cues spawn included, with their places.
+/// All crowds with their paths, including those that cues spawn.
 fn crowds(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioCrowd)> {
     let root = ValuePath::root();
     let initial = scenario.crowds.iter().enumerate();
@@ -74,7 +79,7 @@ fn crowds(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioCrowd)> {
     initial.chain(spawned).collect()
 }
 
-/// Settings that only players have, on other kinds.
+/// Warnings for fields that have an effect for players only, in a crowd of another kind.
 fn player_only_fields(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<ValidationError> {
     let kind = &crowd.kind;
     let fields = [
@@ -97,11 +102,11 @@ fn player_only_fields(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<Validatio
         .collect()
 }
 
-fn has_no_share(line: &CrowdNetworkConditions) -> bool {
-    line.share == 0.0 && *line != CrowdNetworkConditions::default()
+fn has_no_share(network: &CrowdNetworkConditions) -> bool {
+    network.share == 0.0 && *network != CrowdNetworkConditions::default()
 }
 
-/// A cue whose time is past the end.
+/// A warning for a cue whose time is after the end.
 fn after_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<ValidationError> {
     let end_s = scenario.duration_s;
     let (field, first_s) = match cue {
@@ -119,7 +124,7 @@ fn after_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<Valida
     })
 }
 
-/// A condition on a custom attribute that none of its values fulfils.
+/// A warning for a condition that no value of a custom attribute fulfils.
 fn outside_range(place: &ValuePath, cue: &Cue, names: &Names) -> Option<ValidationError> {
     let Cue::When {
         attribute,
@@ -154,19 +159,19 @@ fn counts_by_tag(scenario: &Scenario) -> BTreeMap<&str, u64> {
         let is_endless = !is_once && crowd.count > 0;
         Some((crowd, if is_endless { u64::MAX } else { count(crowd) }))
     });
-    let mut bearers = BTreeMap::new();
+    let mut tag_counts = BTreeMap::new();
     for (crowd, count) in initial.chain(spawned) {
-        let total: &mut u64 = bearers.entry(crowd.tag.as_str()).or_default();
+        let total: &mut u64 = tag_counts.entry(crowd.tag.as_str()).or_default();
         *total = total.saturating_add(count);
     }
-    bearers
+    tag_counts
 }
 
-/// An action on more objects than can exist.
+/// A warning for an action on more objects than can exist.
 fn exceeds_crowd(
     place: &ValuePath,
     action: &Action,
-    bearers: &BTreeMap<&str, u64>,
+    tag_counts: &BTreeMap<&str, u64>,
     names: &Names,
 ) -> Option<ValidationError> {
     let tag = action.tag()?;
@@ -174,7 +179,7 @@ fn exceeds_crowd(
         let message = format!("expected a crowd of players, but `{tag}` has none");
         return Some(ValidationError::new(place.field("tag"), message));
     }
-    let total = bearers.get(tag).copied().unwrap_or(0);
+    let total = tag_counts.get(tag).copied().unwrap_or(0);
     let wanted = action.count().map_or(1, u64::from);
     (wanted > total).then(|| match total {
         0 => ValidationError::new(place.field("tag"), format!("tag `{tag}` matches no object")),
@@ -187,7 +192,7 @@ fn exceeds_crowd(
     })
 }
 
-/// The contents of a scenario, as far as its text tells.
+/// The contents of a scenario that expectations need, as far as they are known before a run.
 struct ScenarioContents {
     objects: bool,
     players: bool,
@@ -205,7 +210,7 @@ impl ScenarioContents {
             .collect();
         let stands = |behaviour: &BehaviourSpec| *behaviour == BehaviourSpec::default();
         let mut actions = scenario.script.iter().map(Cue::action);
-        let is_sent = actions.any(|action| match action {
+        let is_ordered_to_walk = actions.any(|action| match action {
             Action::Gather { .. } => true,
             Action::SetBehaviour { behaviour, .. } => !stands(behaviour),
             _ => false,
@@ -220,7 +225,7 @@ impl ScenarioContents {
                 .iter()
                 .any(|crowd| is_player(crowd) && crowd.client_share > 0.0),
             walkers: has_match_scenes
-                || !crowds.is_empty() && (is_sent || crowds.iter().any(walks)),
+                || !crowds.is_empty() && (is_ordered_to_walk || crowds.iter().any(walks)),
             queues: !queues.is_empty() || !scenario.settings.matchmaking.modes.is_empty(),
         }
     }
@@ -241,7 +246,7 @@ impl ScenarioContents {
                 (self.players, "no crowd has players")
             }
             Expectation::MirrorsEqual | Expectation::BytesPerClientUnder(_) => {
-                (self.clients, "no crowd of players has `clients`")
+                (self.clients, "no crowd of players has a `client_share`")
             }
             Expectation::PathsExact { .. } | Expectation::NoUnreachable => {
                 (self.walkers, "no object walks")
@@ -281,7 +286,7 @@ mod tests {
     use super::*;
     use crate::scenario::parse;
 
-    /// What is warned of in a scenario of 10 s with ten players `p` and five NPCs `n`, as `place: message`.
+    /// The warnings for a scenario of 10 s with ten players `p` and five NPCs `n`, as `path: message`.
     fn warnings_of(fields: &str) -> Vec<String> {
         let text = format!(
             "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], crowds: [
@@ -292,7 +297,7 @@ mod tests {
         problems.iter().map(ToString::to_string).collect()
     }
 
-    /// An attribute of the scenario's own.
+    /// A custom attribute.
     const OWN: &str =
         "attributes: [Attribute(name: \"mana\", encoding: U8, range: (5, 9), start: 5)]";
 
