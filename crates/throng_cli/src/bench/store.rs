@@ -1,4 +1,4 @@
-//! `throng bench directory`: players saved to a store in a file and loaded from it, with the tick's share of the cost; and lookups of
+//! `throng bench store`: players saved to a store in a file and loaded from it, with the tick's share of the cost; and lookups of
 //! players on other nodes.
 //!
 //! The file is in the system's temporary folder; a transaction ends when it is on disk, so its time depends on that disk.
