@@ -236,7 +236,7 @@ fn metrics_are_well_formed_and_match_the_server() {
 }
 
 #[test]
-fn dashboards_use_exported_metrics_only() {
+fn dashboards_and_alerts_use_exported_metrics_only() {
     let (mut server, address) = inspected_server();
     let world = server.world_mut();
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -255,14 +255,21 @@ fn dashboards_use_exported_metrics_only() {
     }
     let text = fs::read_to_string(root().join("assets/grafana/throng.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let mut expressions: Vec<&str> = targets
+        .map(|target| target["expr"].as_str().unwrap())
+        .collect();
+    let alerts = fs::read_to_string(root().join("deploy/alerts.yaml")).unwrap();
+    let lines = alerts.lines().map(str::trim);
+    let of_alerts = expressions.len();
+    expressions.extend(lines.filter_map(|line| line.strip_prefix("expr: ")));
+    assert!(expressions.len() > of_alerts + 5, "{alerts}");
     let mut asked = BTreeSet::new();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        for target in panel["targets"].as_array().unwrap() {
-            let expression = target["expr"].as_str().unwrap();
-            let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');
-            let names = words.filter(|word| word.contains("throng_") || word.contains("process_"));
-            asked.extend(names.map(str::to_owned));
-        }
+    for expression in expressions {
+        let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let names = words.filter(|word| word.contains("throng_") || word.contains("process_"));
+        asked.extend(names.map(str::to_owned));
     }
     assert!(asked.len() > 20, "{asked:?}");
     let unknown: Vec<_> = asked

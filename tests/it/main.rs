@@ -14,6 +14,7 @@ mod code_rules;
 mod conserved;
 mod cues;
 mod datagram_vectors;
+mod deployment;
 mod determinism;
 mod endpoints;
 mod expectations;
