@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::harness::{TempFolder, root, run_throng};
+use crate::harness::{ProgramOutput, TempFolder, program, root, run_throng};
 
 /// A small scenario, which starts fast.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
@@ -47,7 +47,7 @@ fn value_of<'a>(arguments: &'a [String], option: &str) -> &'a str {
     let at = arguments.iter().position(is_it);
     let at = at.unwrap_or_else(|| panic!("no {option} in {arguments:?}"));
     let joined = arguments[at].strip_prefix(&format!("{option}="));
-    joined.unwrap_or_else(|| &arguments[at + 1])
+    joined.unwrap_or_else(|| arguments[at + 1].as_str())
 }
 
 fn seconds(text: &str) -> u32 {
@@ -85,6 +85,7 @@ fn server_starts_with_the_arguments_of_each_file() {
                     "town" | "${THRONG_SCENARIO}" | "${THRONG_SCENARIO:-town}" => yard.clone(),
                     value if value.starts_with("${THRONG_PUBLIC") => "203.0.113.5:7000".to_owned(),
                     value if value.ends_with("/server.key") => key.clone(),
+                    "$(POD_NAME)" => "pod-1".to_owned(),
                     value if value.ends_with(":7000") || value.ends_with(":9100") => {
                         "127.0.0.1:0".to_owned()
                     }
@@ -100,7 +101,10 @@ fn server_starts_with_the_arguments_of_each_file() {
         arguments.extend(["--duration", "200ms", "--json"].map(str::to_owned));
         assert!(arguments.len() > 9, "{file}: {arguments:?}");
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let told = run_throng(&arguments);
+        let store = folder.path(&format!("{file}.db"));
+        let mut server = program(&arguments);
+        let output = server.env("THRONG_STORE", store).output();
+        let told = ProgramOutput::from(output.expect("the program starts"));
         assert_eq!(told.code, 0, "{file}: {arguments:?} {}", told.err);
         assert!(told.json()["admitted"].is_u64(), "{file}: {}", told.out);
     }

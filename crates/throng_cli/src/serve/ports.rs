@@ -87,10 +87,10 @@ impl PortArguments {
         let ports = TcpPorts {
             arguments: self,
             certificate: self.certificate.open()?,
-            tls: if !self.certificate.is_set() || !self.tls_ports.is_empty() {
-                self.tls_ports.clone()
-            } else {
+            tls: if self.certificate.is_set() && self.tls_ports.is_empty() {
                 open
+            } else {
+                self.tls_ports.clone()
             },
         };
         let shared = [TcpPort::Inspect, TcpPort::Metrics];

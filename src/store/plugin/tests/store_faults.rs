@@ -349,8 +349,6 @@ fn late_store_reply_is_logged_and_its_lease_is_released() {
 fn lease_of_a_dead_server_is_free_after_expiry() {
     let disk = MemoryDisk::default();
     let mut dead = game(disk.clone());
-    // Its own clock is that of its ticks, which come faster than time.
-    ticks(&mut dead, 200);
     log_in(&mut dead, 7);
     ticks(&mut dead, 2);
     purse(&mut dead, 7).unwrap().0 = 42;
