@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,11 +15,10 @@ use throng::nav::NavStats;
 use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
 use throng::prelude::*;
-use throng::store::{MemoryDisk, StoreBackend, StoreError, StoreErrorKind, StoreFactory};
-use throng::store::{PlayerStore, PlayerStorePlugin};
+use throng::store::{MemoryDisk, PlayerStore, PlayerStorePlugin};
 use throng_inspect::{
     CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin,
-    InspectSettings, InspectStats, Inspector, PAGES_MAX, ServerHealth, open_inspector,
+    InspectSettings, InspectStats, Inspector, PAGES_MAX, open_inspector,
 };
 use throng_scenario::crowd::CrowdPlugin;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -300,62 +297,6 @@ fn server_is_ready_from_its_first_tick_until_it_drains() {
         TcpStream::connect(address).is_err(),
         "nobody listens any more"
     );
-}
-
-/// A store that cannot be opened while it is away.
-#[derive(Clone, Debug)]
-struct UnreachableStore {
-    is_unreachable: Arc<AtomicBool>,
-    disk: MemoryDisk,
-}
-
-impl StoreFactory for UnreachableStore {
-    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
-        if self.is_unreachable.load(Ordering::Relaxed) {
-            return Err(StoreError {
-                store: "of a test".to_owned(),
-                kind: StoreErrorKind::Unreachable,
-                cause: "away".to_owned(),
-            });
-        }
-        self.disk.open()
-    }
-}
-
-#[test]
-fn server_without_players_is_ready_while_its_store_answers() {
-    let (mut server, address) = inspected_server();
-    let source = UnreachableStore {
-        is_unreachable: Arc::new(AtomicBool::new(true)),
-        disk: MemoryDisk::default(),
-    };
-    let is_away = source.is_unreachable.clone();
-    server
-        .world_mut()
-        .resource_mut::<PlayerStore>()
-        .open(source)
-        .unwrap();
-    let until = |server: &mut Server, expected: u16| {
-        let started = Instant::now();
-        loop {
-            server.step(1);
-            let (status, word) = get(address, "/readyz");
-            if status == expected {
-                return word;
-            }
-            assert!(started.elapsed() < TIMEOUT, "{status} {word}");
-            thread::yield_now();
-        }
-    };
-    assert!(until(&mut server, 503).starts_with("store unreachable"));
-    assert_eq!(get(address, "/healthz").0, 200, "a restart would not help");
-    is_away.store(false, Ordering::Relaxed);
-    assert_eq!(until(&mut server, 200), "ready\n");
-    server
-        .world_mut()
-        .resource_mut::<ServerHealth>()
-        .set_stopping();
-    assert!(until(&mut server, 503).starts_with("stopping"));
 }
 
 #[test]

@@ -59,6 +59,7 @@ mod scenarios;
 mod serving;
 mod shutdown;
 mod sockets;
+mod store_health;
 mod store_rows;
 mod ticket_scripts;
 mod tls;
