@@ -4,22 +4,6 @@
 //! bounded, and benchmarked under synthetic load. Use the whole server ([`ThrongPlugins`], [`server::Server`]), or single
 //! plugins in an existing app.
 //!
-//! # Where to begin
-//!
-//! The [`guide`] has one page per task, beginning with [a first server](guide::first_server), and a [glossary](guide::glossary).
-//! The page of each module says how to use it, what it guarantees and what it costs. [`wire`] is the specification for clients in
-//! other languages. The README describes the program and has figures.
-//!
-//! | feature | adds |
-//! |---|---|
-//! | `png` | maps in PNG files |
-//! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
-//! | `web` | clients in browsers, over WebSockets |
-//! | `webtransport` | clients in browsers over WebTransport, too |
-//! | `reflect` | `Reflect` on most public components and settings |
-//! | `diagnostics` | the plugins' counters as Bevy diagnostics |
-//! | `trace` | a span for each set, system and schedule, through `tracing` |
-//!
 //! ```
 //! use throng::prelude::*;
 //!
@@ -34,6 +18,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Where to begin
+//!
+//! The [`guide`] has one page per task, beginning with [a first server](guide::first_server), and a [glossary](guide::glossary).
+//! The page of each module says how to use it, what it guarantees and what it costs. [`wire`] is the specification for clients in
+//! other languages. The README describes the program and has figures.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `png` | maps in PNG files |
+//! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
+//! | `web` | clients in browsers, over WebSockets |
+//! | `webtransport` | clients in browsers over WebTransport, too |
+//! | `reflect` | `Reflect` on most public components and settings |
+//! | `diagnostics` | the plugins' counters as Bevy diagnostics |
+//! | `trace` | a span for each set, system and schedule, through `tracing` |
+//!
 //! # One tick
 //!
 //! ```text
@@ -44,9 +46,9 @@
 //! ```
 //! The system sets are [`sim::SimSystems`].
 //!
-//! # The folders, in the order of a tick
+//! # Modules, in the order of a tick
 //!
-//! | folder | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`sim`] | the tick: system sets, heartbeat, clocks, workers, randomness, state hash, timings |
 //! | [`world`] | scenes, objects and their ids, kinds, positions, players, teams, parties, guilds |

@@ -232,7 +232,7 @@ fn prepare_schedules(app: &mut App) {
     }
 }
 
-/// Creates task pools with so many threads for the tick, the calling one included, and one each for the rest. Only the first
+/// Creates task pools with this many threads for the tick, the calling one included, and one each for the rest. Only the first
 /// app of a process creates them.
 #[doc(hidden)]
 pub fn task_pools(workers: usize) -> TaskPoolOptions {

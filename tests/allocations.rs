@@ -141,7 +141,7 @@ fn hurt(tick: Res<SimTick>, mut healths: Query<(&Object, &mut Health)>) {
     }
 }
 
-/// An app of all plugins, in which so many players walk, are hurt, turn on the spot when their clients say so, and see each
+/// An app of all plugins, in which this many players walk, are hurt, turn on the spot when their clients say so, and see each
 /// other.
 fn app_of(players: u32) -> (App, Vec<ClientId>) {
     let mut app = App::new();
@@ -198,7 +198,7 @@ fn check_app_allocations_do_not_grow() {
     assert!(few < 100 * 30, "{few} in 100 ticks");
 }
 
-/// What an app with so many players takes after 100 ticks: as counted, and as its modules say.
+/// What an app with this many players takes after 100 ticks: as counted, and as its modules say.
 fn memory_used(players: u32) -> [f64; 2] {
     let before = memory::allocated().bytes;
     let (mut app, _clients) = app_of(players);

@@ -6,15 +6,10 @@
 //! The grid and the views are in the crate `throng_aoi`, which documents their guarantees. This module re-exports its items.
 //! The crate does not depend on the ECS and can be used alone.
 //!
-//! | file | holds |
-//! |---|---|
-//! | `plugin` | components, messages and systems of the tick |
-//!
 //! Invariants, after each tick: those of [`SceneViews`]; distance bands are correct after every viewer was ranked again
 //! (`rerank_ticks`).
 //!
-//! Cost: that of [`SceneViews`]; bench `aoi::*`, and `throng bench aoi` next to the modules `reference` and `sets` of the
-//! feature `bench`.
+//! Cost: that of [`SceneViews`]. `throng bench aoi` measures it next to two other designs.
 
 mod plugin;
 

@@ -1,9 +1,4 @@
 //! Messages from clients: the inbox resource, on the queues of [`throng_net::inbox`].
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | `plugin` | the inbox as a resource, with settings |
-//! | [`throng_net::inbox`] | queues, quotas and budgets |
 
 mod plugin;
 

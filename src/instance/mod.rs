@@ -19,12 +19,11 @@
 //! Not provided: objects for synthetic players, which are in the lineup without a seat; teams and behaviour.
 //!
 //! Cost: O(players) when an instance opens or ends, and a check of each seat per tick. Nothing if no mode has a host.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `rules` | duration of a match, time that a seat is reserved, and how often backfill is requested |
-//! | `lineup` | the players of each side, and what a side lacks after a player left |
-//! | `plugin` | the systems; in its folder the messages, the host and the running instances |
+
+// | file | contents |
+// | `rules` | duration of a match, time that a seat is reserved, and how often backfill is requested |
+// | `lineup` | the players of each side, and what a side lacks after a player left |
+// | `plugin` | the systems; in its folder the messages, the host and the running instances |
 
 mod lineup;
 mod plugin;

@@ -4,10 +4,6 @@
 //! edit_map ──▶ SceneMap ──▶ MapEdited ──▶ modules that depend on the map
 //!                 └─ settled over the following ticks
 //! ```
-//! | file | holds |
-//! |---|---|
-//! | `plugin` | [`SceneMap`]: the map of a scene, and its edits in the tick |
-//! | `throng_nav::map` | [`TileMap`]: tiles, regions, edits, file formats, the generator |
 
 mod plugin;
 

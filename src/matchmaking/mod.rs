@@ -14,11 +14,6 @@
 //!
 //! Cost: O(log n) per request. The cost of a heartbeat depends on the matches that it forms, not on the number of waiting parties; see
 //! [`GroupMode`].
-//!
-//! | file | contents |
-//! |---|---|
-//! | `suspended` | tickets of parties with a member whose connection is lost |
-//! | `plugin` | requests, messages and the heartbeat |
 
 mod plugin;
 mod suspended;

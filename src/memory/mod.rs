@@ -13,11 +13,6 @@
 //! Invariants: nothing here is part of the game state. A structure is counted once, by the module that owns it. The table of live blocks,
 //! and the hook that fills it, never allocate.
 //!
-//! | file | contents |
-//! |---|---|
-//! | `plugin` | memory by module |
-//! | `throng_core::memory` | memory of structures; the counting allocator; leaks; process memory as reported by the operating system |
-//!
 //! # Accuracy
 //!
 //! Growth of the process in MB since the run was set up: `throng run SCENARIO --memory --threads 1 --ticks 600`, built with `count-alloc`.

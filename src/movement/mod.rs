@@ -23,12 +23,11 @@
 //! Not provided: collisions between walkers. An object without [`MaxSpeed`] is never pushed: a door may stand in the wall that it closes.
 //!
 //! Cost: O(walkers + moves), a few bits of the map for each. Line-of-sight tests only at waypoints. No allocation per object.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `walk` | one step along waypoints, with smoothing |
-//! | `plugin` | [`Walker`], [`MaxSpeed`], the settings and the systems |
-//! | `throng_protocol::movement` | [`Ground`], [`check_move`], [`PlayerStep`]: validation and steps, shared with the client's prediction |
+
+// | file | contents |
+// | `walk` | one step along waypoints, with smoothing |
+// | `plugin` | `Walker`, `MaxSpeed`, the settings and the systems |
+// | `throng_protocol::movement` | `Ground`, `check_move`, `PlayerStep`: validation and steps, shared with the client's prediction |
 
 mod plugin;
 #[cfg(test)]

@@ -3,10 +3,6 @@
 //! ```text
 //! PathRequest ──▶ queue ──▶ Search on the scene's map ──▶ NavPath, PathFound or PathFailed
 //! ```
-//! | file | holds |
-//! |---|---|
-//! | `plugin` | requests, queue, results and [`NavPath`]s in the tick; background builds |
-//! | `throng_nav` | [`NavMap`], [`PathSearch`]: prepared data of a map, queries, A* and Jump Point Search |
 
 mod plugin;
 

@@ -1,10 +1,5 @@
 //! Listening servers: UDP, and with the features `web` and `webtransport` browsers. The transport is `throng_net`, which
 //! documents its packets byte by byte.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `plugin` | [`listen`]: clients over UDP |
-//! | `web` | `listen_web`: clients over WebSockets and WebTransport |
 
 mod plugin;
 #[cfg(feature = "web")]

@@ -10,11 +10,6 @@
 //! tick. A client for which too much waits is closed ([`SlowConsumerDetected`]); apart from that the speed of the threads never reaches game state.
 //! [`Outbox::limit_bandwidth`] simulates a client's connection with a fixed number of bytes per tick: the same happens then, in every run alike.
 //!
-//! | file | what it holds |
-//! |---|---|
-//! | `plugin` | the outbox in the tick |
-//! | [`throng_net::outbox`] | batch, assembly, rings, sender threads, sinks |
-//!
 //! Invariants: the packets of a client keep their order within a channel; everything that was accepted is delivered before the
 //! threads end, also when the app is dropped; a sink does not block. A message that is lost because it is longer than its
 //! channel takes is counted.

@@ -233,7 +233,7 @@ impl Outbox {
         &mut self.batch
     }
 
-    /// Simulates a client's connection that takes so many bytes per tick, packet headers included; `None` for no limit, as by
+    /// Simulates a client's connection that takes this many bytes per tick, packet headers included; `None` for no limit, as by
     /// default. Data above the limit waits, is dropped or closes the client as with a full ring, but the same in every run. Only
     /// without threads, and removed when those start; ends with the client.
     pub fn limit_bandwidth(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {

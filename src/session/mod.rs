@@ -16,21 +16,20 @@
 //! - A client controls at most one object, and an object has at most one client.
 //! - A message before the login, or one that cannot be decoded, is counted and changes nothing.
 //! - Sessions call no other module. They write messages, and other modules read them.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `transport` | the handle for transports, and the contract for new ones |
-//! | `sessions`, `state`, `table` | the list of sessions; one session and its states; lookup by client id |
-//! | `tick_settings`, `reasons` | limits in ticks; reasons of refusals and ends |
-//! | `admission` | the login queue |
-//! | `entering` | from a login to the world |
-//! | `stopping` | a server that stops: no new logins, then no sessions |
-//! | `resume`, `client_aliases` | resumed sessions, and the client ids that they had before |
-//! | `authentication` | the authentication hook |
-//! | `bans` | bans of players and of address ranges |
-//! | `token` | the token that resumes a session |
-//! | `plugin` | sessions in the tick, control, client messages |
-//! | `model` | reference model of the list, for tests |
+
+// | file | contents |
+// | `transport` | the handle for transports, and the contract for new ones |
+// | `sessions`, `state`, `table` | the list of sessions; one session and its states; lookup by client id |
+// | `tick_settings`, `reasons` | limits in ticks; reasons of refusals and ends |
+// | `admission` | the login queue |
+// | `entering` | from a login to the world |
+// | `stopping` | a server that stops: no new logins, then no sessions |
+// | `resume`, `client_aliases` | resumed sessions, and the client ids that they had before |
+// | `authentication` | the authentication hook |
+// | `bans` | bans of players and of address ranges |
+// | `token` | the token that resumes a session |
+// | `plugin` | sessions in the tick, control, client messages |
+// | `model` | reference model of the list, for tests |
 
 mod admission;
 mod authentication;

@@ -43,7 +43,7 @@ mod tests {
     use crate::sim::logged_warnings;
 
     #[test]
-    fn standstill_of_two_seconds_is_a_warning_with_the_skipped_ticks() {
+    fn standstill_of_two_seconds_is_logged_with_skipped_ticks() {
         let warnings_of = |ms| {
             let skipped = Duration::from_millis(ms);
             logged_warnings(|| warn_of_standstill(skipped, Duration::from_millis(50)))

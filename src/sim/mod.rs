@@ -8,21 +8,20 @@
 //! ```
 //!
 //! Invariants: a tick is one run of `FixedUpdate`. No other module reads a real clock, except through [`clock`].
-//!
-//! | file | contents |
-//! |---|---|
-//! | `schedule` | the sets of a tick, the heartbeat, the tick rate |
-//! | `plugins` | what a plugin adds to the app and needs from it |
-//! | `clock` | real clocks and a manual one for tests; most of them are in `throng_core` |
-//! | `workers`, `background` | parallel work within a tick and between ticks; algorithms use it as a [`ParallelExecutor`] |
-//! | `worker_set` | how pool threads share a batch |
-//! | `columns` | component columns, split into runs of rows for these threads |
-//! | `hash` | the state hash, which games can extend |
-//! | `timing` | duration of each set |
-//! | `trace` | spans of sets, for profilers |
-//! | `warned_causes` | warnings that are logged once for each cause |
-//! | `overload` | overload levels: which work is reduced, in which order |
-//! | `governor` | measures the ticks and applies the overload level |
+
+// | file | contents |
+// | `schedule` | the sets of a tick, the heartbeat, the tick rate |
+// | `plugins` | what a plugin adds to the app and needs from it |
+// | `clock` | real clocks and a manual one for tests; most of them are in `throng_core` |
+// | `workers`, `background` | parallel work within a tick and between ticks; algorithms use it as a `ParallelExecutor` |
+// | `worker_set` | how pool threads share a batch |
+// | `columns` | component columns, split into runs of rows for these threads |
+// | `hash` | the state hash, which games can extend |
+// | `timing` | duration of each set |
+// | `trace` | spans of sets, for profilers |
+// | `warned_causes` | warnings that are logged once for each cause |
+// | `overload` | overload levels: which work is reduced, in which order |
+// | `governor` | measures the ticks and applies the overload level |
 
 mod background;
 pub mod clock;

@@ -134,7 +134,7 @@ const CHUNKS_PER_WORKER: usize = 4;
 /// tick take; between most of them there is less than this.
 const AWAKE_NS: u64 = 300_000;
 
-/// For [`AWAKE_NS`] from now, so many threads of the pool poll for work and do not sleep; they yield to other threads on their
+/// For [`AWAKE_NS`] from now, this many threads of the pool poll for work and do not sleep; they yield to other threads on their
 /// core. The pool belongs to the whole process, and so does the state of its threads.
 fn keep_awake(pool: &'static TaskPool, threads: usize) {
     static CLOCK: LazyLock<Stopwatch> = LazyLock::new(Stopwatch::start);

@@ -64,7 +64,7 @@ impl Workers {
     }
 
     /// Calls `work` for every item. A worker that is done takes the next one, the calling thread from the front and others from the
-    /// back. For a few items of which some may be much more work than others: the largest should come first. Without Bevy's pool
+    /// back. For a few items, some of which may be much more work than others: the largest should come first. Without Bevy's pool
     /// everything runs inline, in order.
     pub fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         self.for_each_in_turn_with(items, &mut Vec::new(), |(), _, item| work(item));

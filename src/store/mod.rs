@@ -18,11 +18,6 @@
 //! - The tick never waits for a store, except in a deterministic run that is configured to.
 //!
 //! Not provided: persistence of objects without a [`PlayerId`](crate::world::PlayerId), of scenes, or of anything but attributes.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `plugin` | the systems |
-//! | `throng_store` | [`LeaseTable`], the leased players and unsaved changes; [`StoreBackend`], the interface of a store; stores in memory, in SQLite and on Postgres; the cache of players on other servers |
 
 mod plugin;
 

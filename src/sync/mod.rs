@@ -30,24 +30,23 @@
 //! again if its party, its view or the scene's public objects change. Memory grows with the number of links: each client has an unordered
 //! array of the objects that it knows. The array is not parallel to the view list, which costs one search per added or removed link,
 //! 2 % of replication.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `masks`, `attribute_set` | dirty bits of many objects; a set of attributes |
-//! | `scene_messages` | the messages of a scene in a tick, each stored once |
-//! | `motion`, `announce` | motion bases; one-time messages |
-//! | `membership` | memberships of objects in custom audiences |
-//! | `pending_updates`, `client_objects` | objects with pending messages; objects that a client knows |
-//! | `kept_objects` | objects that a client knows and that are out of its view, with [`Viewable::keep`](crate::aoi::Viewable::keep) |
-//! | `client`, `unseen` | state of one client: the objects that it sees, and the unseen ones |
-//! | `send_budget` | the byte budget of a client |
-//! | `notices` | messages about the client's own session |
-//! | `own_position`, `own_speed` | exact positions and the speed of the client's own object |
-//! | `sent_log`, `resume_buffer` | recent messages, and what a client missed while its connection was lost |
-//! | `message_list` | a list of encoded messages |
-//! | `counters` | messages and bytes sent, by kind |
-//! | `plugin` | the systems |
-//! | `throng_protocol` | [`Mirror`], a client in memory; [`Predictor`], prediction of the client's own object; [`ServerClock`], estimate of the server's tick |
+
+// | file | contents |
+// | `masks`, `attribute_set` | dirty bits of many objects; a set of attributes |
+// | `scene_messages` | the messages of a scene in a tick, each stored once |
+// | `motion`, `announce` | motion bases; one-time messages |
+// | `membership` | memberships of objects in custom audiences |
+// | `pending_updates`, `client_objects` | objects with pending messages; objects that a client knows |
+// | `kept_objects` | objects that a client knows and that are out of its view, with `Viewable::keep` |
+// | `client`, `unseen` | state of one client: the objects that it sees, and the unseen ones |
+// | `send_budget` | the byte budget of a client |
+// | `notices` | messages about the client's own session |
+// | `own_position`, `own_speed` | exact positions and the speed of the client's own object |
+// | `sent_log`, `resume_buffer` | recent messages, and what a client missed while its connection was lost |
+// | `message_list` | a list of encoded messages |
+// | `counters` | messages and bytes sent, by kind |
+// | `plugin` | the systems |
+// | `throng_protocol` | `Mirror`, a client in memory; `Predictor`, prediction of the client's own object; `ServerClock`, estimate of the server's tick |
 
 mod announce;
 mod attribute_set;

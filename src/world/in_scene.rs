@@ -50,6 +50,19 @@ pub struct InScene(pub Entity);
 ///
 /// The order depends on the history of the scene, and is the same in every run. For the order of object ids use
 /// [`SceneIds`](super::SceneIds).
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::SceneObjects;
+///
+/// fn count(scenes: Query<(&SimScene, &SceneObjects)>, npcs: Query<(), With<Npc>>) {
+///     for (scene, objects) in &scenes {
+///         let npcs = objects.iter().filter(|&object| npcs.contains(object));
+///         println!("{}: {} NPCs", scene.name(), npcs.count());
+///     }
+/// }
+/// ```
 #[derive(Component, Debug, MemoryUse)]
 #[relationship_target(relationship = InScene, linked_spawn)]
 pub struct SceneObjects(SceneObjectSet);

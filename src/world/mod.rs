@@ -18,23 +18,22 @@
 //! - No two live objects have the same scene and id.
 //! - An id is used again only after its `ObjectDespawned` was replicated, and then with the next generation. Scene ids are never used again.
 //! - Id 0 is the scene itself, never an object.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `scenes` | opening and closing scenes |
-//! | `scene_ids` | the ids of a scene and their entities |
-//! | `in_scene` | the relationship between objects and their scene |
-//! | `membership` | spawning, changing scenes and leaving them by this relationship |
-//! | `objects` | spawn, despawn, teleport and change of scene |
-//! | `spawning` | players and NPCs; spawning by commands |
-//! | `commands` | commands for an object: teleport, change of scene, parties |
-//! | `registry` | registered object kinds |
-//! | `parties` | teams, parties and guilds |
-//! | `input` | requests of players to their objects |
-//! | `hash` | object components in the state hash |
-//! | `error` | errors |
-//! | `plugin` | registration, and when ids are released |
-//! | `throng_core` | ids of scenes, objects and players; positions; object classes and visibility |
+
+// | file | contents |
+// | `scenes` | opening and closing scenes |
+// | `scene_ids` | the ids of a scene and their entities |
+// | `in_scene` | the relationship between objects and their scene |
+// | `membership` | spawning, changing scenes and leaving them by this relationship |
+// | `objects` | spawn, despawn, teleport and change of scene |
+// | `spawning` | players and NPCs; spawning by commands |
+// | `commands` | commands for an object: teleport, change of scene, parties |
+// | `registry` | registered object kinds |
+// | `parties` | teams, parties and guilds |
+// | `input` | requests of players to their objects |
+// | `hash` | object components in the state hash |
+// | `error` | errors |
+// | `plugin` | registration, and when ids are released |
+// | `throng_core` | ids of scenes, objects and players; positions; object classes and visibility |
 
 mod commands;
 mod error;

@@ -19,6 +19,18 @@ use super::scenes::SimScene;
 ///
 /// However it is removed (`despawn_object`, a plain `despawn()`, removal of the component or of `InScene`, a closing scene), a
 /// hook releases the id and writes [`ObjectDespawned`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// /// What a game may send to its clients: entities differ between runs, references do not.
+/// fn print_objects(objects: Query<(&Object, &Position)>) {
+///     for (object, at) in &objects {
+///         let reference = object.reference();
+///         println!("object {} of scene {} is at {}", reference.id.0, reference.scene.0, at.0);
+///     }
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_discard = on_object_discarded, on_remove = on_object_removed, clone_behavior = Ignore)]
 #[require(Position, Velocity, Heading, Floor)]

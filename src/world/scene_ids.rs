@@ -11,6 +11,20 @@ use crate::memory::MemoryUse;
 
 /// The ids of a scene and their entities; on the scene's entity. [`SceneObjects`](super::SceneObjects) has the same entities as a
 /// relationship.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::SceneIds;
+///
+/// fn find_empty(scenes: Query<(&SimScene, &SceneIds)>) {
+///     for (scene, ids) in &scenes {
+///         if ids.is_empty() {
+///             println!("nobody is in {}", scene.name());
+///         }
+///     }
+/// }
+/// ```
 #[derive(Component, Debug, MemoryUse)]
 pub struct SceneIds {
     scene: SceneId,

@@ -76,6 +76,16 @@ impl Default for SceneSpec {
 ///
 /// Created by a [`SceneSpec`] on its entity, or by [`open_scene`]. A plain `despawn()` of its entity closes it and despawns its
 /// objects. A clone of its entity is not a scene.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn report(scenes: Query<&SimScene, Added<SimScene>>) {
+///     for scene in &scenes {
+///         println!("{} is open: {} m × {} m", scene.name(), scene.size_m().x, scene.size_m().y);
+///     }
+/// }
+/// ```
 #[derive(Component, Debug)]
 #[component(immutable, on_remove = on_scene_removed)]
 pub struct SimScene {

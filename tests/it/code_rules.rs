@@ -12,6 +12,9 @@ const LINES_MAX: usize = 700;
 /// The longest function, in lines.
 const FUNCTION_LINES_MAX: usize = 80;
 
+/// The longest name of a function, tests included, in characters.
+const NAME_CHARACTERS_MAX: usize = 60;
+
 /// Functions that are tables: a case a line or two, and no logic between them.
 const TABLES: [&str; 1] = ["non_finite_and_out_of_range_numbers_are_refused"];
 
@@ -252,7 +255,7 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
 }
 
 #[test]
-fn functions_fit_a_screen() {
+fn functions_fit_a_screen_and_their_names_a_line() {
     let (mut faults, mut checked) = (Vec::new(), 0);
     for folder in ["src", "crates", "tests", "benches", "examples"] {
         for source in sources_in(&root().join(folder)) {
@@ -263,6 +266,9 @@ fn functions_fit_a_screen() {
                         "{folder}/{}:{line}: {name} has {lines}",
                         source.path
                     ));
+                }
+                if name.len() > NAME_CHARACTERS_MAX {
+                    faults.push(format!("{folder}/{}:{line}: {name} is long", source.path));
                 }
             }
         }
@@ -311,6 +317,63 @@ fn type_names_are_unique() {
     ];
     assert_eq!(ambiguous(&twice), ["Place: {\"a/one.rs\", \"b/two.rs\"}"]);
     assert_none(ambiguous(&sources()));
+}
+
+/// The kinds of public types that a game spawns, reads or fills in: each has an example in its documentation.
+fn needs_example(attributes: &str, name: &str) -> bool {
+    let derives = ["Component", "Message", "EntityEvent", "Event"];
+    let mut words = attributes.split(|c: char| !c.is_alphanumeric());
+    // Settings in ticks are computed from those that a game fills in.
+    let is_settings = name.ends_with("Settings") && !name.ends_with("TickSettings");
+    is_settings || name.ends_with("Spec") || words.any(|word| derives.contains(&word))
+}
+
+/// Public components, messages and settings whose documentation has no example.
+fn without_example(sources: &[Source]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for source in sources {
+        let (mut attributes, mut has_example) = (String::new(), false);
+        for (nth, line) in source.text.lines().enumerate() {
+            let rest = ["pub struct ", "pub enum "].into_iter();
+            let name = rest.filter_map(|start| line.strip_prefix(start)).next();
+            if let Some(rest) = name {
+                let name = rest.split(|c: char| !c.is_alphanumeric()).next();
+                let name = name.unwrap_or_default();
+                if !has_example && needs_example(&attributes, name) {
+                    faults.push(format!("{}:{}: {name}", source.path, nth + 1));
+                }
+            }
+            let is_open = !attributes.is_empty() && !attributes.ends_with(']');
+            if line.starts_with("///") {
+                has_example |= line.contains("```");
+            } else if line.starts_with("#[") || is_open {
+                attributes.push_str(line);
+            } else {
+                (attributes, has_example) = (String::new(), false);
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn components_messages_and_settings_have_examples() {
+    let lacking = [
+        "/// Text.\n#[derive(Component, Debug)]\npub struct Bare;",
+        "#[derive(\n    Debug,\n    Message,\n)]\npub enum Sent {}",
+        "/// ```\npub struct With;\n\npub struct GridSettings {",
+    ];
+    for text in lacking {
+        assert_eq!(
+            without_example(&[Source::new("a.rs", text)]).len(),
+            1,
+            "{text}"
+        );
+    }
+    let fine =
+        "/// ```\n/// ```\n#[derive(Component)]\npub struct Good;\nstruct Own;\npub struct Plain;";
+    assert_none(without_example(&[Source::new("a.rs", fine)]));
+    assert_none(without_example(&sources()));
 }
 
 /// Fails where code outside some homes contains a word.

@@ -104,7 +104,7 @@ struct TestNetwork {
     /// Ticks that everything takes, and up to how many more it may take.
     lag: u64,
     jitter: u64,
-    /// Of a hundred inputs, and of as many unreliable packets, so many are lost.
+    /// Of a hundred inputs, and of a hundred unreliable packets, this many are lost.
     loss: u64,
     /// Whether inputs overtake each other.
     reorders: bool,

@@ -35,7 +35,7 @@ pub(crate) fn inspected_server() -> (Server, SocketAddr) {
     inspected_server_with(30, None)
 }
 
-/// The same with so many objects, and a token.
+/// The same with this many objects, and a token.
 fn inspected_server_with(objects: u32, token: Option<&str>) -> (Server, SocketAddr) {
     let mut server = Server::builder()
         .timing()

@@ -31,7 +31,7 @@ expect: [MirrorsEqual, ViewsStable, ViewsWithinCap])"#
     start(scenario_of(&text), play)
 }
 
-/// Plays so many ticks.
+/// Plays this many ticks.
 fn step(run: &mut ScenarioRun, ticks: u64) {
     for _ in 0..ticks {
         assert!(run.step().unwrap());
@@ -299,7 +299,7 @@ fn silent_client_is_idle_and_returns_later() {
     assert_eq!((found.ended.idle, found.end_notices), (4, 4));
 }
 
-/// What of the churn does not hold, played for so many seconds with fewer players and something changed.
+/// The broken promises of the churn scenario, played for this many seconds with fewer players and something changed.
 fn failed_expectations(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
     let mut loaded = scenario::load("churn").unwrap();
     let scenario = &mut loaded.scenario;

@@ -42,7 +42,7 @@ fn gold() -> [StoredAttribute; 2] {
     ]
 }
 
-/// A store in which players 1 to so many are saved with as much gold.
+/// A store in which this many players are saved, from player 1 on, each with as much gold as its number.
 fn filled_store(schema: &TestSchema, count: u64) -> PostgresStore {
     let mut store = schema.open();
     store.register_attributes(&gold()).unwrap();

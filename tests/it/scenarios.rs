@@ -453,7 +453,7 @@ scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 80, height_tiles: 
 crowds: [Crowd(tag: \"t\", count: npcs, behaviour: Wander(radius_m: 5))], expect: [ViewsWithinCap])";
 
 #[test]
-fn sweep_finds_the_largest_value_with_which_an_expectation_holds() {
+fn sweep_finds_the_largest_value_that_meets_an_expectation() {
     let folder = TempFolder::new();
     let file = folder.write("x.ron", SWEPT);
     let until = "Counter(name: \"objects.npcs\", at_most: 777)";

@@ -259,7 +259,7 @@ fn session_resumes_over_another_connection() {
 }
 
 #[test]
-fn session_given_up_by_the_client_is_resumed_with_the_same_token() {
+fn session_that_the_client_gave_up_resumes_with_its_token() {
     let mut hall = hall(0, |_| ());
     let (address, browser) = (hall.address, Browser::of(&hall));
     let request = request(&token(1, address));

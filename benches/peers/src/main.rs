@@ -113,7 +113,7 @@ impl Row {
         }
     }
 
-    /// A value of which more is better.
+    /// A value that is better when it is larger.
     fn more_is_better(self) -> Self {
         let ratio = (self.reference_value > 0.0).then_some(self.value / self.reference_value);
         Self {

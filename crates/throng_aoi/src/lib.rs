@@ -6,12 +6,6 @@
 //! position ──locate──▶ sticky GridCell ──update──▶ bit rows + Enter / Leave
 //!                        (grid)         (views/)
 //! ```
-//! | file | holds |
-//! |---|---|
-//! | `priority` | the traits of an object that views read, classes of pairs, bands of distance |
-//! | `grid` | the cell of each object, and which cells are in range of each other |
-//! | `views/` | the views of a scene, and the update that keeps them exact |
-//! | `workload`, `reference`, `reference_sets` | benchmark load, and two other designs to compare with (feature `bench`) |
 //!
 //! Invariants after each update: a link joins two objects that can see each other now; no list is over its cap; objects that
 //! leave are removed in the same tick. *Directed* mode: an object that a viewer could see and does not see never has a higher
@@ -34,6 +28,12 @@
 //! O(links that begin or end); a share of re-ranked viewers. A row has a bit for each slot of nine cells; in crowds it stores
 //! only words with a set bit.
 #![warn(missing_docs)]
+
+// | file | holds |
+// | `priority` | the traits of an object that views read, classes of pairs, bands of distance |
+// | `grid` | the cell of each object, and which cells are in range of each other |
+// | `views/` | the views of a scene, and the update that keeps them exact |
+// | `workload`, `reference`, `reference_sets` | benchmark load, and two other designs to compare with (feature `bench`) |
 
 #[cfg(test)]
 #[macro_use]

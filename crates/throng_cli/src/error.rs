@@ -61,6 +61,15 @@ impl CliError {
         }
     }
 
+    /// The same with a line that says what to do.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Self {
+        Self {
+            help: Some(help.into()),
+            ..self
+        }
+    }
+
     /// A new file could not be written.
     pub(super) fn not_written(file: &Path, error: &io::Error) -> Self {
         let why = match error.kind() {

@@ -92,10 +92,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
 use error::no_color;
 pub use error::{CliError, Printer};
@@ -350,9 +351,7 @@ fn log_layer<S: Subscriber + for<'span> LookupSpan<'span>>(output: Output) -> im
         (false, 2) => LevelFilter::DEBUG,
         (false, _) => LevelFilter::TRACE,
     };
-    let filter = EnvFilter::builder()
-        .with_default_directive(level.into())
-        .from_env_lossy();
+    let filter = log_filter(std::env::var("RUST_LOG").ok().as_deref(), level);
     tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(Printer::for_stderr().is_colored())
@@ -360,9 +359,54 @@ fn log_layer<S: Subscriber + for<'span> LookupSpan<'span>>(output: Output) -> im
         .with_filter(filter)
 }
 
+/// The levels of `RUST_LOG`, such as `warn,throng_net=debug`, and `level` for all targets that it does not name.
+fn log_filter(directives: Option<&str>, level: LevelFilter) -> Targets {
+    let default = Targets::new().with_default(level);
+    match directives.map(str::parse::<Targets>) {
+        Some(Ok(filter)) if filter.default_level().is_none() => filter.with_default(level),
+        Some(Ok(filter)) => filter,
+        Some(Err(error)) => {
+            let text = format!("RUST_LOG ignored: {error}");
+            let help = "use levels such as `warn,throng_net=debug`";
+            Printer::for_stderr().warning(&CliError::new(text).with_help(help));
+            default
+        }
+        None => default,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
+
+    #[test]
+    fn log_filter_follows_rust_log_and_else_the_options() {
+        let is_logged = |directives, target: &str, level: Level| {
+            log_filter(directives, LevelFilter::WARN).would_enable(target, &level)
+        };
+        for (directives, target, level, expected) in [
+            (None, "throng", Level::WARN, true),
+            (None, "throng", Level::INFO, false),
+            (Some("debug"), "throng", Level::DEBUG, true),
+            (
+                Some("throng_net=debug"),
+                "throng_net::udp",
+                Level::DEBUG,
+                true,
+            ),
+            (Some("throng_net=debug"), "throng", Level::DEBUG, false),
+            (Some("throng_net=debug"), "throng", Level::WARN, true),
+            (Some("off"), "throng", Level::ERROR, false),
+            // Invalid directives are ignored.
+            (Some("throng=loud"), "throng", Level::WARN, true),
+            (Some("throng=loud"), "throng", Level::INFO, false),
+        ] {
+            let found = is_logged(directives, target, level);
+            assert_eq!(found, expected, "{directives:?}, {target}, {level}");
+        }
+    }
 
     #[test]
     fn command_line_is_consistent() {

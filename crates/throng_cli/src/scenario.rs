@@ -193,7 +193,7 @@ fn first_sentence(text: &str) -> String {
     sentence(&comment.join(" "))
 }
 
-/// The words of a text in lines of at most so many characters; a longer word has a line of its own.
+/// The words of a text in lines of at most this many characters; a longer word has a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

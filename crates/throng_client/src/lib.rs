@@ -26,14 +26,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | file | contents |
-//! |---|---|
-//! | `client` | a session with a socket and a clock |
-//! | `session` | the session alone: packets and times in, messages out |
-//! | `event` | events for the game |
-//! | `smoothing` | smooth display positions |
-//! | `plugin` | with the feature `bevy`: one entity per object in view |
-//!
 //! Shown positions are estimates: other objects are extrapolated from their last motion, and the controlled object is predicted from the
 //! inputs, at the speed that the server sends. If an estimate was wrong, the shown position follows within [`ClientSettings::smoothing_s`]. Until the game sets the map
 //! ([`Client::set_ground`]), the predicted object walks through walls, and is corrected by the server.
@@ -41,6 +33,13 @@
 //! Bounds: [`EVENTS_MAX`] events wait for the game; above it the oldest are dropped and counted. All other memory is proportional to the
 //! objects in view. Cost: that of the received bytes, and one step per input.
 #![warn(missing_docs)]
+
+// | file | contents |
+// | `client` | a session with a socket and a clock |
+// | `session` | the session alone: packets and times in, messages out |
+// | `event` | events for the game |
+// | `smoothing` | smooth display positions |
+// | `plugin` | with the feature `bevy`: one entity per object in view |
 
 mod client;
 mod event;

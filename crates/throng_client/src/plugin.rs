@@ -47,14 +47,57 @@ pub struct GameClient(pub Client);
 pub struct DisconnectedClient(pub Client);
 
 /// An event of the client: see [`ClientEvent`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_client::{ClientEvent, ClientEventReceived};
+///
+/// fn show_queue(mut received: MessageReader<ClientEventReceived>) {
+///     for ClientEventReceived(event) in received.read() {
+///         if let ClientEvent::Queued { position } = event {
+///             println!("{position} in the queue");
+///         }
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug)]
 pub struct ClientEventReceived(pub ClientEvent);
 
 /// The connection has ended, and no object is in view.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_client::ClientDisconnected;
+///
+/// fn show_menu(mut ended: MessageReader<ClientDisconnected>) {
+///     for ClientDisconnected(error) in ended.read() {
+///         println!("disconnected: {error}");
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug)]
 pub struct ClientDisconnected(pub ClientError);
 
 /// An object in view.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_client::VisibleObject;
+///
+/// const WOLF: u16 = 7;
+///
+/// #[derive(Component)]
+/// struct Sprite(&'static str);
+///
+/// /// Whatever comes into view gets a picture, which is despawned with it.
+/// fn draw_wolves(entered: Query<(Entity, &VisibleObject), Added<VisibleObject>>, mut commands: Commands) {
+///     for (entity, object) in &entered {
+///         if object.kind == WOLF {
+///             commands.entity(entity).insert(Sprite("wolf.png"));
+///         }
+///     }
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[require(RenderPosition)]
 pub struct VisibleObject {
@@ -67,10 +110,37 @@ pub struct VisibleObject {
 }
 
 /// Shown position of an object in this frame, in metres.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_client::RenderPosition;
+///
+/// #[derive(Component)]
+/// struct OnScreen { x: f32, y: f32 }
+///
+/// const PIXELS_PER_M: f32 = 16.0;
+///
+/// fn place(mut shown: Query<(&RenderPosition, &mut OnScreen), Changed<RenderPosition>>) {
+///     for (RenderPosition(at), mut screen) in &mut shown {
+///         (screen.x, screen.y) = (at.x * PIXELS_PER_M, at.y * PIXELS_PER_M);
+///     }
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 pub struct RenderPosition(pub Vec2);
 
 /// The object that the player controls.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_client::{ControlledObject, RenderPosition};
+///
+/// fn follow_player(own: Query<&RenderPosition, With<ControlledObject>>) {
+///     if let Ok(RenderPosition(at)) = own.single() {
+///         println!("the camera looks at {at}");
+///     }
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlledObject;
 

@@ -18,6 +18,14 @@ use crate::event::{ClientEvent, EVENTS_MAX};
 use crate::smoothing::Smoothing;
 
 /// Settings of a client. All times in seconds.
+///
+/// ```
+/// use throng_client::ClientSettings;
+///
+/// // A game that shows a loading screen, and calls `Client::ready` at its end.
+/// let settings = ClientSettings { is_ready_at_once: false, ..ClientSettings::default() };
+/// assert_eq!(settings.player, None); // the player of the token
+/// ```
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     /// The player that the token must be for: the server refuses a token of another player. `None`: whichever player the token is for.

@@ -40,7 +40,7 @@ impl<K: Copy + Eq + std::hash::Hash> Smoothing<K> {
         })
     }
 
-    /// Adds an offset: the known position has just moved away from the shown one by so much.
+    /// Adds an offset: the known position has just moved away from the shown one by this much.
     pub fn add_offset(&mut self, of: K, way_m: Vec2, now_s: f64) {
         let is_smooth =
             way_m.length_squared() < SNAP_DISTANCE_M * SNAP_DISTANCE_M && self.duration_s > 0.0;

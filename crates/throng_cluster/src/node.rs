@@ -34,6 +34,14 @@ pub enum NodeOutput {
 }
 
 /// Times of a node, in milliseconds.
+///
+/// ```
+/// use throng_cluster::NodeSettings;
+///
+/// // A failure of the node loses at most three seconds of play.
+/// let settings = NodeSettings { save_interval_ms: 3_000, ..NodeSettings::default() };
+/// assert!(settings.heartbeat_interval_ms < settings.request_timeout_ms);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeSettings {
     /// Between two heartbeats. Four fit into [`NODE_VALID_MS`], so that three may be lost.

@@ -5,23 +5,6 @@
 //! the tick ─┤                                      ├─ a thread ─┤
 //!           └─▶ updates: numbers, dots, replies ───┘            └──▶ /, /live (WebSocket)
 //! ```
-//! | file | holds |
-//! |---|---|
-//! | `exposition` | families of metrics, and Prometheus' text of them |
-//! | `ticks` | tick times: histogram, the last minute, and the causes of slow ticks |
-//! | `protocol` | the messages between tick and thread, and their counters |
-//! | `heat` | values per cell, and their binary frame |
-//! | `frames` | the crowd and the map as binary frames for a page |
-//! | `visibility_reason` | why a viewer sees another object, or does not |
-//! | `wait_reason` | why a party waits for a match |
-//! | `connection_limits` | how many connections a peer may open |
-//! | `routes` | which requests are allowed |
-//! | `server/` | the thread: sockets, requests, pages |
-//! | `admin/` | the administration API: players, kicks and bans |
-//! | `token_service/` | the token service: connect tokens for a login service |
-//! | `http_listener` | a small HTTP server, for both |
-//! | `audit` | the records of the audit log |
-//! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
 //! [`InspectPlugin`] records tick times and logs slow ticks; [`open_inspector`] opens the addresses.
 //!
@@ -52,6 +35,23 @@
 //! requires that the browser's page came from it, so that no page of another site can read it. Metrics require no token: everyone
 //! who reaches their address can read them.
 #![warn(missing_docs)]
+
+// | file | holds |
+// | `exposition` | families of metrics, and Prometheus' text of them |
+// | `ticks` | tick times: histogram, the last minute, and the causes of slow ticks |
+// | `protocol` | the messages between tick and thread, and their counters |
+// | `heat` | values per cell, and their binary frame |
+// | `frames` | the crowd and the map as binary frames for a page |
+// | `visibility_reason` | why a viewer sees another object, or does not |
+// | `wait_reason` | why a party waits for a match |
+// | `connection_limits` | how many connections a peer may open |
+// | `routes` | which requests are allowed |
+// | `server/` | the thread: sockets, requests, pages |
+// | `admin/` | the administration API: players, kicks and bans |
+// | `token_service/` | the token service: connect tokens for a login service |
+// | `http_listener` | a small HTTP server, for both |
+// | `audit` | the records of the audit log |
+// | `plugin` | the systems at the tick's end: what is gathered, and when |
 
 /// Compiles the examples of the README.
 #[cfg(doctest)]

@@ -18,22 +18,21 @@
 //! - the same requests give the same matches: equal candidates are ordered by ticket id or by waiting time, never by a
 //!   clock or by hash order.
 //!
-//! | file | holds |
-//! |---|---|
-//! | `ticket` | a party that requests a match; why it can be refused |
-//! | `mode`, `match_mode_settings` | the settings of a mode, in seconds and in ticks; the kinds of modes |
-//! | `queue` | waiting parties, by age and by skill |
-//! | `pack` | groups of K out of the waiting parties |
-//! | `rooms` | rooms of 1v1, 2v2 or 3v3 that fill over time |
-//! | `matches`, `quality` | a match, and how good it is |
-//! | `rematch`, `penalties`, `proposals` | recent opponents; players who may not queue; matches that players have to accept |
-//! | `match_mode`, `matchmaking_core` | a running mode, of either kind; all modes together |
-//! | `stats` | the counters of a mode |
-//! | `workload` | the queues for benches and tests (feature `bench`) |
-//!
 //! Cost: O(log n) per request; the cost of a heartbeat depends on the matches that it makes, with a million waiting parties
 //! or a few: see [`GroupMode`].
 #![warn(missing_docs)]
+
+// | file | holds |
+// | `ticket` | a party that requests a match; why it can be refused |
+// | `mode`, `match_mode_settings` | the settings of a mode, in seconds and in ticks; the kinds of modes |
+// | `queue` | waiting parties, by age and by skill |
+// | `pack` | groups of K out of the waiting parties |
+// | `rooms` | rooms of 1v1, 2v2 or 3v3 that fill over time |
+// | `matches`, `quality` | a match, and how good it is |
+// | `rematch`, `penalties`, `proposals` | recent opponents; players who may not queue; matches that players have to accept |
+// | `match_mode`, `matchmaking_core` | a running mode, of either kind; all modes together |
+// | `stats` | the counters of a mode |
+// | `workload` | the queues for benches and tests (feature `bench`) |
 
 #[cfg(test)]
 #[macro_use]

@@ -6,6 +6,15 @@ use super::mode::{GroupModeSettings, ModeError};
 use super::rooms::settings::RoomModeSettings;
 
 /// How a mode makes matches out of waiting parties.
+///
+/// ```
+/// use throng_matchmaking::{MatchModeSettings, MatchmakingCore, RoomModeSettings};
+///
+/// // Battles of 3 against 3, and rooms for duels; 20 ticks a second.
+/// let duels = RoomModeSettings { name: "duel".to_owned(), side_size: 1, ..RoomModeSettings::default() };
+/// let modes = [MatchModeSettings::groups("arena", 3), MatchModeSettings::Rooms(duels)];
+/// assert!(MatchmakingCore::new(&modes, 20.0).is_ok());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 #[non_exhaustive]

@@ -36,6 +36,21 @@ pub enum Packing {
 }
 
 /// Settings of a mode that makes matches between two groups of exactly K players.
+///
+/// ```
+/// use throng_matchmaking::{GroupModeSettings, MatchModeSettings};
+///
+/// let ranked = GroupModeSettings {
+///     name: "ranked".to_owned(),
+///     group_size: 5,
+///     accept_timeout_s: 15.0, // the players have to accept the match
+///     skill_window_start: 50,
+///     skill_window_widen_per_s: 2, // at most 50 + 2 × 60 points of skill apart after a minute
+///     ..GroupModeSettings::default()
+/// };
+/// let mode = MatchModeSettings::Groups(ranked);
+/// assert_eq!(mode.name(), "ranked");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "ModeSettings", default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]

@@ -7,19 +7,6 @@
 //! TileMap ─▶ [`NavMap`] ┼ Jps… ─ jump ◀─ tiles, bits, planes, table     ├─▶ [`PathSearch::find`] ─▶ SearchOutcome + waypoints
 //!   edit ─▶ apply_edit  └ JpsGraph ────── jump_graph ◀─ graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
 //! ```
-//! | file | holds |
-//! |---|---|
-//! | `algorithm` | the seven algorithms by name |
-//! | `rule` | the two movement rules, and where paths turn under each |
-//! | `cost`, `direction`, `key` | exact integer costs; the eight steps; a tile in four bytes |
-//! | `map/` | obstacle maps: tiles, regions, edits, formats, generators |
-//! | `jump_scan/` | scans over a map for Jump Point Search, and the successors that follow |
-//! | `prepared/` | data that is computed once per map: sign planes, the graph of jump points with landmarks |
-//! | `reference/` | references for comparison: scans tile by tile, step tables |
-//! | `search/` | queries, results, the scratch of a thread, A* and Jump Point Search |
-//! | `smooth` | shorter paths in any direction, and the paths that an edit crosses |
-//! | `scen/` | benchmark files with known lengths |
-//! | `workload` | queries for benchmarks |
 //!
 //! Invariants: all algorithms return the same cost, that of a shortest path under the map's [`Diagonal`] rule, whatever is
 //! prepared and right after every edit; a search that reaches its limit returns [`SearchOutcome::Capped`]; the same query on
@@ -29,6 +16,19 @@
 //! with the graph, 10 to 139 µs with sign planes, which an edit repairs in microseconds. Scratch is one [`PathSearch`] per
 //! thread, for maps of any size.
 #![warn(missing_docs)]
+
+// | file | holds |
+// | `algorithm` | the seven algorithms by name |
+// | `rule` | the two movement rules, and where paths turn under each |
+// | `cost`, `direction`, `key` | exact integer costs; the eight steps; a tile in four bytes |
+// | `map/` | obstacle maps: tiles, regions, edits, formats, generators |
+// | `jump_scan/` | scans over a map for Jump Point Search, and the successors that follow |
+// | `prepared/` | data that is computed once per map: sign planes, the graph of jump points with landmarks |
+// | `reference/` | references for comparison: scans tile by tile, step tables |
+// | `search/` | queries, results, the scratch of a thread, A* and Jump Point Search |
+// | `smooth` | shorter paths in any direction, and the paths that an edit crosses |
+// | `scen/` | benchmark files with known lengths |
+// | `workload` | queries for benchmarks |
 
 #[cfg(test)]
 #[macro_use]

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_is_lost_after_three_newer_ones_and_the_reordering_time() {
+    fn packet_is_lost_after_three_newer_ones_and_a_delay() {
         let mut sent = SentPackets::starting_at(0);
         let lost = |sent: &mut SentPackets, newest, before| {
             let mut lost = Vec::new();

@@ -10,7 +10,7 @@ const LOSS_LOW: f32 = 0.1;
 const LOSS_HIGH_US: u64 = 5_000_000;
 const LOSS_LOW_US: u64 = 10_000_000;
 
-/// The part of the bytes that may be redundant copies: one in so many.
+/// The part of the bytes that may be redundant copies: one in this many.
 const COPIES_DIVISOR: u64 = 4;
 
 /// The bucket of one direction.

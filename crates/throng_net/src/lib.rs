@@ -80,6 +80,17 @@
 //! with 4014.
 #![warn(missing_docs)]
 
+// | file | what it holds |
+// | `endpoint` | one end of a connection |
+// | `stream`, `tail` | ordered byte streams; unreliable messages until the next packet |
+// | `packet`, `acks`, `repeat` | the format of packets; acknowledgements; when to retransmit |
+// | `bucket`, `mtu` | the send rate, and the length of packets |
+// | `token`, `token_keys`, `handshake`, `cipher` | connect tokens; encrypted packets |
+// | `server_endpoint`, `connection`, `client`, `path` | a connection at the server and at the client; a client whose address changes |
+// | `udp`, `web`, `http` | sockets and threads |
+// | `inbox`, `outbox` | queues to and from the tick |
+// | `bot_client`, `conditioner`, `workload` | a synthetic player, a simulated network, workloads for benchmarks (feature `bench`) |
+
 #[cfg(test)]
 #[macro_use]
 #[path = "../../../tests/draws.rs"]

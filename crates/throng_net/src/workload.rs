@@ -146,7 +146,7 @@ impl TownResult {
         us.map_or(f64::INFINITY, |us| us as f64 / 1e3)
     }
 
-    /// Share of all messages delivered within so many milliseconds.
+    /// Share of all messages delivered within this many milliseconds.
     #[must_use]
     pub fn share_within(&self, ms: f64) -> f64 {
         let within = self
@@ -159,7 +159,7 @@ impl TownResult {
 /// How long a simulation continues after its last message, in ticks, so that packets in flight arrive.
 const DRAIN_TICKS: u64 = 150;
 
-/// Simulates a town for so many ticks. The server sends 150 bytes of unreliable messages per tick and, in about every second tick, a
+/// Simulates a town for a number of ticks. The server sends 150 bytes of unreliable messages per tick and, in about every second tick, a
 /// message of 32 bytes on an ordered stream. The client sends 12 bytes per tick.
 #[must_use]
 pub fn simulate_town(
@@ -236,7 +236,7 @@ pub struct ConnectedCrowd {
     down: Vec<Vec<u8>>,
     /// Packets of the clients in the last ticks, oldest first.
     up: VecDeque<Vec<Vec<u8>>>,
-    /// One in so many packets is lost, in both directions.
+    /// One in this many packets is lost, in both directions.
     lost_one_in: Option<usize>,
     tick: usize,
     scratch: Vec<u8>,

@@ -15,7 +15,7 @@
 //! At the start of a scene the server also sends the exact position. Before its first input, the client's object may be moved by the
 //! server; the predicted position then comes from the object's motion, within half a unit (1/128 m). The first correction fixes that.
 //!
-//! Bounds: at most [`UNHANDLED_MAX`] inputs are stored; with so many unacknowledged inputs the client does not move. No ECS, no clock.
+//! Bounds: at most [`UNHANDLED_MAX`] inputs are stored; with that many unacknowledged inputs the client does not move. No ECS, no clock.
 //! Cost: one step per input; a correction replays the stored inputs, which are few at usual round trips.
 
 use std::collections::VecDeque;
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_inputs_are_replayed_at_a_new_speed_without_a_correction() {
+    fn stored_inputs_replay_at_a_new_speed_without_correction() {
         let (mut far, mut predictor) = (Far::new(), Predictor::default());
         far.send_position();
         predictor.reconcile(&OPEN, &far.mirror);

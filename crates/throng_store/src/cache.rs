@@ -33,6 +33,15 @@ use super::record::PlayerRecord;
 use super::store::LookupResult;
 
 /// Limits and times of a [`PlayerCache`].
+///
+/// ```
+/// use throng_store::{CacheSettings, PlayerCache};
+///
+/// // Names and levels of 50,000 players of other servers, a minute old at most.
+/// let settings = CacheSettings { entries_max: 50_000, ttl_ms: 60_000, ..CacheSettings::default() };
+/// let cache = PlayerCache::new(settings);
+/// assert_eq!(cache.stats().hits, 0);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheSettings {

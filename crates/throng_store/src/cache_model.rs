@@ -61,7 +61,7 @@ enum CacheStep {
     /// Players with a lower id have unsaved changes here.
     Request(u64),
     Reply(StoreBehaviour),
-    /// A record that is so many revisions old arrives.
+    /// A record that is this many revisions old arrives.
     Push(u64, u64),
     /// A player is saved, here or elsewhere.
     Save(u64, bool),

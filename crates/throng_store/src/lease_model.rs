@@ -435,7 +435,7 @@ struct ModelClocks {
     checks_liveness: bool,
 }
 
-/// Plays so many runs. Returns the first problem, and how often each event happened.
+/// Plays a number of runs. Returns the first problem, and how often each event happened.
 fn play(runs: u64, clocks: ModelClocks) -> (Option<String>, BTreeMap<&'static str, u64>) {
     let mut counts = BTreeMap::new();
     for seed in 0..runs {

@@ -39,6 +39,14 @@ const CLAIMS_PER_REQUEST: usize = 4_096;
 const RENEW_RETRY_MS: u64 = 1_000;
 
 /// Limits and times of a [`LeaseTable`].
+///
+/// ```
+/// use throng_store::LeaseTableSettings;
+///
+/// // Players survive an outage of the store of nearly two minutes; after a crash they have to wait as long as that.
+/// let settings = LeaseTableSettings { lease_ms: 120_000, ..LeaseTableSettings::default() };
+/// assert!(settings.renew_after_ms < settings.lease_ms);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeaseTableSettings {
@@ -155,7 +163,7 @@ pub struct LeaseTable {
     #[memory(with = shared_batch_bytes)]
     saving: Option<Arc<SaveBatch>>,
     batches: u64,
-    /// The newest tick of which anything was saved.
+    /// The newest tick from which anything was saved.
     saved_tick: u64,
     /// Leases that are being renewed, with their new expiry.
     renewing: Option<(Vec<(PlayerId, u64)>, u64)>,

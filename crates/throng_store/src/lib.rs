@@ -9,25 +9,24 @@
 //!                                            └▶ StoreBackend: one transaction per tick
 //! ```
 //!
-//! | file | contents |
-//! |---|---|
-//! | `store` | the contract of a store; the trait for a game's own |
-//! | `conformance`, `corrupt_records` | test suites for any store |
-//! | `lease`, `registration` | leases of players; names of servers |
-//! | `record`, `save_batch` | the record of a player; the saves of one transaction |
-//! | `lease_table` | the players of a server, requests to the store, and the policy when it does not keep up |
-//! | `supervisor`, `store_thread` | opens the store and executes requests; the thread that waits for it |
-//! | `memory_store`, `faulty_store` | a store in memory; fault injection by seed around any store |
-//! | `cache` | records of players on other servers |
-//! | `peers`, `subscribers` | messages between servers, and who receives them |
-//! | `sqlite/`, `postgres/` | the store in a file, and on a server (features of these names) |
-//! | `encodings`, `inspection` | the names of encodings in both; inspection for operators |
-//! | `error` | errors |
-//! | `testing/` | helpers for tests of stores (feature `testing`) |
-//!
 //! Invariants: a player is live on one server. A writer without the newest lease changes nothing. What was acknowledged is on disk. All
 //! saves of a tick are one transaction; the saves of players that traded with each other are in the same transaction or in none.
 #![warn(missing_docs)]
+
+// | file | contents |
+// | `store` | the contract of a store; the trait for a game's own |
+// | `conformance`, `corrupt_records` | test suites for any store |
+// | `lease`, `registration` | leases of players; names of servers |
+// | `record`, `save_batch` | the record of a player; the saves of one transaction |
+// | `lease_table` | the players of a server, requests to the store, and the policy when it does not keep up |
+// | `supervisor`, `store_thread` | opens the store and executes requests; the thread that waits for it |
+// | `memory_store`, `faulty_store` | a store in memory; fault injection by seed around any store |
+// | `cache` | records of players on other servers |
+// | `peers`, `subscribers` | messages between servers, and who receives them |
+// | `sqlite/`, `postgres/` | the store in a file, and on a server (features of these names) |
+// | `encodings`, `inspection` | the names of encodings in both; inspection for operators |
+// | `error` | errors |
+// | `testing/` | helpers for tests of stores (feature `testing`) |
 
 #[cfg(test)]
 #[macro_use]

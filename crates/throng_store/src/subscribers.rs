@@ -27,6 +27,14 @@ use super::record::PlayerRecord;
 use super::store::LookupResult;
 
 /// Limits of messages between servers.
+///
+/// ```
+/// use throng_store::PeerSettings;
+///
+/// // A game whose servers show the same celebrities.
+/// let settings = PeerSettings { subscribers_max: 64, ..PeerSettings::default() };
+/// assert_eq!(settings.subscription_ms_max, 60_000);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PeerSettings {

@@ -239,6 +239,7 @@ mod tests {
 
     use super::*;
     use crate::memory_store::MemoryDisk;
+    use crate::testing::{HookedSource, SaveCall};
 
     const LOOK: StoreRequest = StoreRequest::Lookup {
         players: Vec::new(),
@@ -284,9 +285,9 @@ mod tests {
         assert!(process(&disk, 1_001).execute(&LOOK, 0).is_ok());
     }
 
-    /// Opens a store in memory unless `is_down`. Lookups find it locked while `is_locked`.
+    /// Opens a store in memory unless `is_down`. Saves find it locked while `is_locked`.
     #[derive(Clone, Debug, Default)]
-    struct SwitchedStore {
+    struct SwitchedSource {
         disk: MemoryDisk,
         is_down: Arc<AtomicBool>,
         is_locked: Arc<AtomicBool>,
@@ -297,81 +298,32 @@ mod tests {
         StoreError {
             store: "switched".to_owned(),
             kind,
-            cause: "as told".to_owned(),
+            cause: "switched by the test".to_owned(),
         }
     }
 
-    impl StoreFactory for SwitchedStore {
+    impl StoreFactory for SwitchedSource {
         fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
             self.opened.fetch_add(1, Relaxed);
             if self.is_down.load(Relaxed) {
                 return Err(error(StoreErrorKind::Unreachable));
             }
-            Ok(Box::new(LockableStore(self.disk.open()?, self.clone())))
+            let is_locked = self.is_locked.clone();
+            let hook = move |save: SaveCall| match is_locked.load(Relaxed) {
+                true => Err(error(StoreErrorKind::Locked)),
+                false => save(),
+            };
+            HookedSource::new(self.disk.clone(), hook).open()
         }
     }
 
-    struct LockableStore(Box<dyn StoreBackend>, SwitchedStore);
-
-    impl StoreBackend for LockableStore {
-        fn register_attributes(&mut self, all: &[StoredAttribute]) -> Result<(), StoreError> {
-            self.0.register_attributes(all)
-        }
-
-        fn register_server(
-            &mut self,
-            name: &str,
-            terms: RegistrationTerms,
-        ) -> Result<ServerId, StoreError> {
-            self.0.register_server(name, terms)
-        }
-
-        fn unregister_server(&mut self, by: &ServerId) -> Result<(), StoreError> {
-            self.0.unregister_server(by)
-        }
-
-        fn claim(
-            &mut self,
-            by: &ServerId,
-            players: &[PlayerId],
-            terms: ClaimTerms,
-        ) -> Result<Vec<ClaimResult>, StoreError> {
-            self.0.claim(by, players, terms)
-        }
-
-        fn save(
-            &mut self,
-            by: &ServerId,
-            batch: &SaveBatch,
-            at_ms: Option<u64>,
-        ) -> Result<SaveOutcome, StoreError> {
-            self.0.save(by, batch, at_ms)
-        }
-
-        fn renew(
-            &mut self,
-            by: &ServerId,
-            leases: &[(PlayerId, u64)],
-            terms: ClaimTerms,
-        ) -> Result<Renewal, StoreError> {
-            self.0.renew(by, leases, terms)
-        }
-
-        fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
-            if self.1.is_locked.load(Relaxed) {
-                return Err(error(StoreErrorKind::Locked));
-            }
-            self.0.lookup(players)
-        }
-    }
-
-    fn supervised(source: &SwitchedStore) -> StoreSupervisor {
+    fn supervised(source: &SwitchedSource) -> StoreSupervisor {
         StoreSupervisor::new(Box::new(source.clone()), "a".to_owned(), Vec::new())
     }
 
     #[test]
-    fn reopen_pause_doubles_up_to_five_seconds_and_restarts_after_success() {
-        let source = SwitchedStore::default();
+    fn reopen_pause_doubles_up_to_five_seconds_until_success() {
+        let source = SwitchedSource::default();
         source.is_down.store(true, Relaxed);
         let mut supervisor = supervised(&source);
         let mut now_ms = 1_000;
@@ -392,17 +344,20 @@ mod tests {
 
     #[test]
     fn store_locked_by_others_stays_open() {
-        let source = SwitchedStore::default();
+        let source = SwitchedSource::default();
         let mut supervisor = supervised(&source);
-        assert!(supervisor.execute(&LOOK, 0).is_ok());
+        let save = StoreRequest::Save {
+            batch: Arc::default(),
+        };
+        assert!(supervisor.execute(&save, 0).is_ok());
         source.is_locked.store(true, Relaxed);
         for now_ms in 1..4 {
-            let error = supervisor.execute(&LOOK, now_ms).unwrap_err();
+            let error = supervisor.execute(&save, now_ms).unwrap_err();
             assert_eq!(error.kind, StoreErrorKind::Locked);
             assert_eq!(supervisor.pause_ms(now_ms), 0);
         }
         source.is_locked.store(false, Relaxed);
-        assert!(supervisor.execute(&LOOK, 4).is_ok());
+        assert!(supervisor.execute(&save, 4).is_ok());
         assert_eq!(source.opened.load(Relaxed), 1);
     }
 }

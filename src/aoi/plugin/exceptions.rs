@@ -25,6 +25,16 @@ use crate::world::{Object, ObjectRef};
 ///
 /// They survive a change of scene of either object. An exception ends with [`clear_view_exception`], or when one of the two is
 /// despawned or is no longer an object. Removing the component ends all exceptions of the viewer.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::aoi::{ViewException, ViewExceptions};
+///
+/// fn is_hidden(ghost: Entity, viewer: &ViewExceptions) -> bool {
+///     viewer.get(ghost) == Some(ViewException::Hide)
+/// }
+/// ```
 #[derive(Component, Debug)]
 #[component(on_discard = on_exceptions_discarded, clone_behavior = Ignore)]
 pub struct ViewExceptions(EntityIndexMap<ViewException>);

@@ -16,6 +16,19 @@ use crate::sim::{Overload, Workers};
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneIds, SceneOpened, SimScene};
 
 /// The views of a scene; on the scene's entity from its first Locate on.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::aoi::SceneInterest;
+///
+/// /// Objects that came into view and left it in this tick.
+/// fn count_changes(scenes: Query<(&SimScene, &SceneInterest)>) {
+///     for (scene, interest) in &scenes {
+///         println!("{}: {} changes", scene.name(), interest.events().len());
+///     }
+/// }
+/// ```
 #[derive(Component, Debug, MemoryUse)]
 pub struct SceneInterest {
     scene: SceneId,

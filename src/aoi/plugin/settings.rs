@@ -19,7 +19,8 @@ use crate::aoi::{RERANK_TICKS, ViewCounters, ViewLinkMode};
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct AoiSettings {
     /// Side of a grid cell, in metres. Nine cells should be one to two client screens: 50 m suits 150 m × 100 m. See
-    /// [`cell_m_for_screen`](crate::aoi::cell_m_for_screen).
+    /// [`cell_m_for_screen`](crate::aoi::cell_m_for_screen). With smaller cells, objects appear in the middle of the screen; with larger
+    /// ones, updates are slower, and lists fill with objects beyond the screen.
     pub cell_m: f32,
     /// Distance by which an object may leave its cell before the cell changes, in metres; at most a quarter of the cell. It keeps an object
     /// that walks to and fro on a border in one cell. The default is the way that a runner takes in a second.
@@ -37,7 +38,7 @@ pub struct AoiSettings {
     /// until its scan. A scan takes about 1 µs, so that the default limits these scans to about 4 ms of a tick.
     #[serde(alias = "sweeps_per_tick_max")]
     pub full_scans_per_tick_max: u32,
-    /// Each viewer with a full list compares distances again every so many ticks; 0 for never. It costs as many scans per tick as
+    /// Each viewer with a full list compares distances again after this many ticks; 0 for never. It costs as many scans per tick as
     /// there are such viewers, divided by this.
     pub rerank_ticks: u32,
     /// How many viewers with a [`range_m`](super::Viewer::range_m), or under [`ViewRules::by_distance`](super::ViewRules), are

@@ -210,6 +210,17 @@ pub struct MemberLeft {
 
 /// A player was matched and has a seat in another instance, which it keeps: it is removed from the new match, and a
 /// replacement is requested.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::instance::PlayerAlreadyInInstance;
+///
+/// fn log(mut refused: MessageReader<PlayerAlreadyInInstance>) {
+///     for it in refused.read() {
+///         println!("player {} was matched but already plays in instance {:?}", it.player.0, it.seated_in);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerAlreadyInInstance {
     /// The instance of the new match.
@@ -258,6 +269,17 @@ pub struct InstancePlayerReturned {
 }
 
 /// A party joined a running match; the [`InstancePlayerEntered`] of its players follow directly.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::instance::InstancePartyJoined;
+///
+/// fn greet(mut joined: MessageReader<InstancePartyJoined>) {
+///     for it in joined.read() {
+///         println!("{} players reinforce side {}", it.ticket.size, it.side);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct InstancePartyJoined {
     /// The instance of the match.
@@ -307,6 +329,18 @@ pub enum EndReason {
 }
 
 /// A player could not be moved in, and is removed from the match, or could not be moved home, and its object was despawned.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::instance::InstanceMoveFailed;
+///
+/// fn log(mut failed: MessageReader<InstanceMoveFailed>) {
+///     for it in failed.read() {
+///         let direction = if it.is_returning { "home" } else { "into the match" };
+///         println!("player {} could not be moved {direction}: {}", it.player.0, it.error);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct InstanceMoveFailed {
     /// The instance of its match.

@@ -195,6 +195,17 @@ pub struct TicketRefused {
 }
 
 /// A party was removed from the queue by a request.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::matchmaking::TicketCancelled;
+///
+/// fn log(mut cancelled: MessageReader<TicketCancelled>) {
+///     for it in cancelled.read() {
+///         println!("{:?} no longer waits for mode {}", it.party, it.mode.0);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TicketCancelled {
     /// The party.

@@ -55,6 +55,21 @@ impl MaxSpeed {
 pub struct Walker;
 
 /// The last move of a player's object, and the distance that was left.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::movement::LastMove;
+///
+/// /// Players who have not moved for a minute, at 20 ticks a second.
+/// fn find_idle(tick: Res<SimTick>, players: Query<(&PlayerId, &LastMove)>) {
+///     for (player, moved) in &players {
+///         if tick.0 > moved.tick() + 60 * 20 {
+///             println!("player {} stands still", player.0);
+///         }
+///     }
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 pub struct LastMove {
     pub(super) tick: u64,

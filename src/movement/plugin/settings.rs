@@ -19,7 +19,8 @@ use crate::movement::MoveRules;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MovementSettings {
-    /// The fraction by which a player may exceed its speed: clocks differ.
+    /// The fraction by which a player may exceed its speed: clocks differ, and clients send at other rates than the server ticks. With a
+    /// smaller one, honest players are corrected; with a larger one, modified clients are faster by as much. The default is 10 %.
     pub tolerance: f32,
     /// The maximum time that a player can save up without moving, in seconds: inputs that the network held back for so long are applied
     /// together. It is also how far ahead of its speed a modified client can jump.

@@ -502,7 +502,7 @@ fn loaded_map_sections_give_the_same_paths_as_a_build() {
 }
 
 #[test]
-fn requests_that_cannot_have_a_path_are_logged_once_per_scene_and_cause() {
+fn impossible_requests_are_logged_once_per_scene_and_cause() {
     let mut app = app(NavSettings::default());
     // Warnings are collected on this thread.
     single_threaded(&mut app);

@@ -7,6 +7,17 @@ use super::ground::MapKey;
 /// The search data of a scene was adopted later than planned: in real time no tick waits for it. Until then its paths
 /// were as short, but may have been others of the same length than in a run that waits; requests of wide walkers were delayed.
 /// Written in the tick that starts to use the data; if scenes share one eroded map, for the first.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::nav::NavBuildLate;
+///
+/// fn log(mut late: MessageReader<NavBuildLate>) {
+///     for it in late.read() {
+///         println!("search data of scene {}: {} ticks late", it.scene, it.late_ticks);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NavBuildLate {
     /// The scene.

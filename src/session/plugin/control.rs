@@ -140,6 +140,20 @@ impl Relationship for ControlledBy {
 }
 
 /// The object that a session controls; on the session's entity while it controls one. Removing it takes the control away.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::{Controls, SessionClient};
+///
+/// fn print_objects(sessions: Query<(&SessionClient, &Controls)>, positions: Query<&Position>) {
+///     for (session, controls) in &sessions {
+///         if let Ok(at) = positions.get(controls.entity()) {
+///             println!("client {} is at {}", session.client().0, at.0);
+///         }
+///     }
+/// }
+/// ```
 #[derive(Component, Debug, PartialEq, Eq)]
 #[relationship_target(relationship = ControlledBy)]
 pub struct Controls(Entity);

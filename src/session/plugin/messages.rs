@@ -112,6 +112,17 @@ pub struct SessionResumed {
 }
 
 /// A session ended, with or without a player. Its client receives the reason and nothing more.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::session::SessionClosed;
+///
+/// fn log(mut closed: MessageReader<SessionClosed>) {
+///     for it in closed.read() {
+///         println!("session of client {} ended: {:?}", it.client.0, it.reason);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionClosed {
     /// The client of the session.
@@ -152,6 +163,18 @@ pub struct ClientMessageRefused {
 pub const REFUSALS_PER_TICK_MAX: u64 = 64;
 
 /// A notice to a client about its session.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::SessionNoticeRequest;
+/// use throng::wire::SessionNotice;
+///
+/// /// A login queue of your own: `SessionPlugin` writes these notices for its queue.
+/// fn report_position(client: ClientId, position: u32, mut notices: MessageWriter<SessionNoticeRequest>) {
+///     notices.write(SessionNoticeRequest { client, notice: SessionNotice::Queued { position } });
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionNoticeRequest {
     /// The client.

@@ -227,6 +227,21 @@ pub struct PlayerLookup {
 
 /// The result of a [`PlayerLookup`]. For a player on this server: the current values of its components. For others: what the
 /// store had, at most [`ttl_ms`](crate::store::CacheSettings::ttl_ms) ago.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::store::PlayerLookupResult;
+///
+/// fn log(mut results: MessageReader<PlayerLookupResult>) {
+///     for it in results.read() {
+///         match &it.result {
+///             Ok(found) if found.record.is_some() => println!("player {}: {} ms old", it.player.0, found.age_ms),
+///             Ok(_) => println!("no player {}", it.player.0),
+///             Err(error) => println!("player {}: {error}", it.player.0),
+///         }
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayerLookupResult {
     /// The player.

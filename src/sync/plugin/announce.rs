@@ -42,6 +42,17 @@ pub struct AnnouncementRequest {
 }
 
 /// An announcement was encoded; written at the end of `Replicate`.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::sync::AnnouncementSent;
+///
+/// fn log(mut sent: MessageReader<AnnouncementSent>) {
+///     for it in sent.read() {
+///         println!("{:?}: {} receivers", it.scope, it.receivers);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct AnnouncementSent {
     /// The object concerned.

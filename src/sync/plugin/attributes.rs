@@ -26,6 +26,19 @@ pub enum SendRate {
 }
 
 /// The description of an attribute at registration.
+///
+/// ```
+/// use throng::sync::{Audience, AttributeSpec, SendRate};
+/// use throng::wire::Encoding;
+///
+/// /// Sent to the owner in the tick of a change, and saved.
+/// const COINS: AttributeSpec = AttributeSpec::named("coins", Encoding::Varint)
+///     .to(Audience::OWNER)
+///     .at(SendRate::EveryTick)
+///     .persistent();
+///
+/// assert!(COINS.id >= 32_768); // computed from the name
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttributeSpec {
     /// Its name in scenarios and reports.

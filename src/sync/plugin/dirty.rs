@@ -12,6 +12,21 @@ use crate::sync::masks::{SlotMasks, WORD_BITS, bits};
 use crate::world::PlayerId;
 
 /// An object's slot in [`DirtyMasks`]: on every object and scene, allocated when it spawns and freed when it despawns.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::sync::{DirtyMasks, MaskSlot};
+///
+/// #[derive(Resource)]
+/// struct HealthBit(u32);
+///
+/// /// Marks a change that was written with `bypass_change_detection`.
+/// fn mark(bit: Res<HealthBit>, mut masks: ResMut<DirtyMasks>, hurt: Query<&MaskSlot>) {
+///     for &slot in &hurt {
+///         masks.mark(slot, bit.0);
+///     }
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[component(on_insert = on_slot_inserted, on_discard = on_slot_discarded, clone_behavior = Ignore)]
 pub struct MaskSlot(u32);

@@ -24,6 +24,20 @@ use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
 use crate::world::{ObjectRef, PlayerId};
 
 /// The store could not save a request. The store writes this message, and the request is repeated.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng::sync::{SaveFailed, SaveRequest};
+///
+/// /// A store of your own: what it could not save comes back with the next requests.
+/// fn save(mut requests: MessageReader<SaveRequest>, mut failed: MessageWriter<SaveFailed>) {
+///     for request in requests.read() {
+///         if std::fs::write(format!("{:?}", request.player), format!("{:?}", request.values)).is_err() {
+///             failed.write(SaveFailed(request.clone()));
+///         }
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct SaveFailed(pub SaveRequest);
 

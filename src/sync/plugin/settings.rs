@@ -24,7 +24,8 @@ pub struct SyncSettings {
     /// encoding: a smaller one sends more motions, and most of the difference is lost in the encoding.
     pub motion_tolerance_m: f32,
     /// Up to this distance in metres a client receives an object's motion in every tick; beyond it every second, from
-    /// twice as far every fourth, and from four times as far every eighth.
+    /// twice as far every fourth, and from four times as far every eighth. A larger distance costs bandwidth in crowds; with a smaller one,
+    /// near objects visibly turn late.
     #[serde(alias = "near_m")]
     pub full_rate_distance_m: f32,
     /// The maximum number of objects that a client starts to see per tick, and as many again that it receives unseen; at least 1.
@@ -40,7 +41,7 @@ pub struct SyncSettings {
     pub announce_bytes_per_tick: u32,
     /// The maximum number of message bytes per client and second: by default 400 bytes in each of 20 ticks, so that an update and its
     /// headers fit into one packet; messages that keep the client correct may overdraw it. Also the
-    /// maximum credit.
+    /// maximum credit. With less, objects in a crowd enter the view of a client later and move less smoothly.
     pub bytes_per_client_s: u32,
     /// Bytes of reliable messages that are stored per client, in case its connection is lost. If announcements to a disconnected
     /// client exceed it, its session ends as a slow consumer; if other messages do, the client resumes with fresh snapshots. Recent

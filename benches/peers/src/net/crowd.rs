@@ -58,7 +58,7 @@ impl Bundle {
     }
 }
 
-/// Of packets with numbers of their own, at most so many of one end and tick.
+/// At most this many packets with numbers of their own, for one end and tick.
 const PACKETS_MAX: usize = 16;
 
 /// About one packet in this many is lost, both ways.

@@ -125,7 +125,7 @@ impl BenchRow {
         Self { spread, ..self }
     }
 
-    /// A value of which more is better.
+    /// A value that is better when it is larger.
     pub(super) fn more_is_better(self) -> Self {
         Self {
             more_is_better: true,

@@ -19,7 +19,7 @@ pub(crate) fn figure(value: f64) -> String {
     grouped(&format!("{value:.digits$}"))
 }
 
-/// A number with so many digits behind the point.
+/// A number with this many digits after the point.
 pub(crate) fn fixed(value: f64, digits: usize) -> String {
     grouped(&format!("{value:.digits$}"))
 }

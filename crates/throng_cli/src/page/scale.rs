@@ -16,7 +16,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// One that has room for a number, and about so many marks.
+    /// One that has room for a number, and about this many marks.
     pub fn up_to(most: f64, marks: u32) -> Self {
         // Of less a tenth may be nothing.
         let most = if most.is_finite() && most > 1e-300 {

@@ -219,7 +219,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Queries of which it is known whether there is a path.
+    /// Queries for which it is known whether there is a path.
     const fn answers(&self) -> usize {
         self.answered + self.unreachable
     }

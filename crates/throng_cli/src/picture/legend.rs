@@ -54,7 +54,7 @@ pub(crate) struct Legend {
     pub marks: Vec<(Swatch, Color, String)>,
 }
 
-/// A band of this width, with its height; each pixel of a letter is so many wide and high.
+/// A band of this width, with its height; each pixel of a letter is this many pixels wide and high.
 pub(super) fn draw(legend: &Legend, width: u32, letter: u32) -> (Overlay, u32) {
     let mut overlay = Overlay::default();
     let BandSizes {

@@ -115,7 +115,7 @@ fn run_that_was_declared_dead_stays_dead() {
 }
 
 #[test]
-fn older_state_replaces_no_newer_one_and_saves_none_of_its_group() {
+fn older_state_is_refused_with_all_of_its_group() {
     let mut rows = two_nodes();
     let write = |rows: &mut ClusterRows, saves| {
         let run = run(1, 1);

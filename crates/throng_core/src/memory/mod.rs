@@ -1,15 +1,14 @@
 //! Memory use: the size of structures, allocations by tag, and leaks.
 //!
-//! | file | holds |
-//! |---|---|
-//! | `account` | the heap memory of structures, from their capacities |
-//! | `allocator` | the counting allocator (feature `count-alloc`): the only `unsafe` code of the crate |
-//! | `counts` | its counters |
-//! | `leaks`, `live_blocks` | live allocations by call stack (feature `leak-track`) |
-//! | `os` | the numbers of the operating system |
-//!
 //! Invariants: nothing here is part of the game state; the table of live blocks never allocates, and nor does the hook that
 //! fills it.
+
+// | file | holds |
+// | `account` | the heap memory of structures, from their capacities |
+// | `allocator` | the counting allocator (feature `count-alloc`): the only `unsafe` code of the crate |
+// | `counts` | its counters |
+// | `leaks`, `live_blocks` | live allocations by call stack (feature `leak-track`) |
+// | `os` | the numbers of the operating system |
 
 mod account;
 #[cfg(feature = "count-alloc")]

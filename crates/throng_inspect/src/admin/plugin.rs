@@ -24,6 +24,27 @@ pub const ADMIN_COMMANDS_PER_TICK_MAX: usize = 16;
 const PENDING_COMMANDS_MAX: usize = 64;
 
 /// Settings of the administration API.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_inspect::{AdminSettings, AdminTokens, open_admin};
+/// use throng_net::PortSettings;
+///
+/// /// The API for the game masters Alice and Bob, on this machine only.
+/// fn open(world: &mut World) -> Result<(), Box<dyn std::error::Error>> {
+///     let tokens: AdminTokens = "alice 3f9c2b7a41d8e605\nbob 9a0e11c84b7725d3".parse()?;
+///     let settings = AdminSettings {
+///         address: "127.0.0.1:9200".parse()?,
+///         port: PortSettings::default(),
+///         tokens,
+///         ban_file: Some("bans.json".into()),
+///         audit_log: Some("audit.jsonl".into()),
+///     };
+///     let address = open_admin(world, settings)?;
+///     println!("administration: http://{address}/");
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
 pub struct AdminSettings {
     /// The address to listen on.

@@ -40,6 +40,22 @@ pub const PAGE_ACTIONS_MAX: usize = 16;
 const RUNNING_ACTIONS_MAX: usize = 1_024;
 
 /// Settings of the inspector.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_inspect::{InspectSettings, open_inspector};
+///
+/// /// Metrics for a Prometheus in the same network, and a page for this machine only.
+/// fn open(world: &mut World) -> Result<(), Box<dyn std::error::Error>> {
+///     let settings = InspectSettings {
+///         metrics: Some("0.0.0.0:9100".parse()?),
+///         page: Some("127.0.0.1:9101".parse()?),
+///         ..InspectSettings::default()
+///     };
+///     open_inspector(world, settings)?;
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct InspectSettings {
     /// The address of metrics, liveness and readiness. No token is required: everyone who reaches the address can read them.

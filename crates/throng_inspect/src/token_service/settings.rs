@@ -8,6 +8,24 @@ use throng_net::PortSettings;
 use crate::admin::AdminTokens;
 
 /// Settings of the token service.
+///
+/// ```
+/// use throng_inspect::{AdminTokens, TokenService, TokenServiceSettings};
+/// use throng_net::{PortSettings, SecretKey};
+///
+/// fn start(key: SecretKey) -> Result<TokenService, Box<dyn std::error::Error>> {
+///     let callers: AdminTokens = "login-service 3f9c2b7a41d8e605".parse()?;
+///     Ok(TokenService::start(TokenServiceSettings {
+///         address: "127.0.0.1:9300".parse()?,
+///         port: PortSettings::default(),
+///         callers,
+///         keys: key.into(),
+///         servers: vec!["192.0.2.7:7000".parse()?],
+///         lifetime_s: 30,
+///         timeout_s: 10,
+///     })?)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TokenServiceSettings {
     /// The address to listen on.

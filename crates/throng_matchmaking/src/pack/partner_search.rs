@@ -50,7 +50,7 @@ pub struct PartnerSearch {
     gap_refusals: u64,
 }
 
-/// The sizes of which fewer are counted than `times` as many as two groups hold, and than `least`.
+/// The sizes with fewer parties than `least`, and than `times` as many as two groups hold.
 fn missing_sizes(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> [bool; 5] {
     let total = times * 2 * u32::from(table.group_size());
     std::array::from_fn(|at| counts[at] < (total / (at as u32 + 1)).max(least))

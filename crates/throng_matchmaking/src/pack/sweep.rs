@@ -32,7 +32,7 @@ pub struct SweepSeat {
     pub entry: SkillEntry,
     /// The power of its players.
     pub power: u32,
-    /// The largest spread of a match of which it is the oldest.
+    /// The largest spread of a match in which it is the oldest.
     pub window: u32,
     /// The largest difference in level of such a match.
     pub level_band: u32,

@@ -72,7 +72,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// The limits that a party sets to a match of which it is the oldest. O(1).
+    /// The limits that a party sets to a match in which it is the oldest. O(1).
     #[must_use]
     pub fn limits(&self, slot: u32) -> Limits {
         let waited = self.waited_ticks(slot);

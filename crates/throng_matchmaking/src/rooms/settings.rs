@@ -12,6 +12,14 @@ pub const SIDE_SIZE_MAX: u8 = 3;
 /// Avoid lists and regions of a party count here too, as do level bands and a limit on the gap if they are set. The
 /// gap is that of the leaders' strengths, summed on each side: only leaders count in rooms. Roles do not apply, and a
 /// running match of rooms is not backfilled.
+///
+/// ```
+/// use throng_matchmaking::RoomModeSettings;
+///
+/// // 2v2 in which two parties of two meet, and never two friends and two strangers.
+/// let settings = RoomModeSettings { side_size: 2, equal_size: true, ..RoomModeSettings::default() };
+/// assert!(settings.strength_widen_per_s > 0); // the range widens while the oldest party waits
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "RoomSettings", default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]

@@ -5,19 +5,6 @@
 //!  recipe + seed ──────▶ [generate] ────┼──▶ [`TileMap`] ────┤
 //!  rectangle ──────────▶ [edit] ────────┘                    └──▶ regions: reachability in O(1)
 //! ```
-//! | file | holds |
-//! |---|---|
-//! | `tiles` | [`TileMap`]: the tiles, row by row and column by column |
-//! | `rect` | [`TileRect`], and the maximum size of a map |
-//! | `bit_plane` | one bit per tile, 64 per read |
-//! | `regions/` | connected regions of free tiles |
-//! | `edits` | [`TileEdit`]: changes of the tiles of a rectangle |
-//! | `erosion` | maps for walkers wider than a tile |
-//! | `nearest`, `line_of_sight` | the nearest free tile; lines of sight |
-//! | `sections` | [`MapSection`]: prepared data that a `.tmap` file stores |
-//! | `formats/`, `io` | file formats, between bytes and maps; files |
-//! | `generate/` | maps from a recipe and a seed |
-//! | `error` | [`MapError`] |
 //!
 //! A tile is a square of the map, x to the right and y down. Everything outside a map is blocked. Heights, one-way doors
 //! and terrain costs are deliberately absent: a tile is free or it is not.
@@ -30,6 +17,19 @@
 //! to 65,534; smaller ones take none of their own. An edit costs its
 //! rectangle and the smaller of the fragments that it joins or splits, up to a limit; the rest is left to
 //! [`TileMap::finish_splits`], in slices.
+
+// | file | holds |
+// | `tiles` | `TileMap`: the tiles, row by row and column by column |
+// | `rect` | `TileRect`, and the maximum size of a map |
+// | `bit_plane` | one bit per tile, 64 per read |
+// | `regions/` | connected regions of free tiles |
+// | `edits` | `TileEdit`: changes of the tiles of a rectangle |
+// | `erosion` | maps for walkers wider than a tile |
+// | `nearest`, `line_of_sight` | the nearest free tile; lines of sight |
+// | `sections` | `MapSection`: prepared data that a `.tmap` file stores |
+// | `formats/`, `io` | file formats, between bytes and maps; files |
+// | `generate/` | maps from a recipe and a seed |
+// | `error` | `MapError` |
 
 mod bit_plane;
 mod edits;

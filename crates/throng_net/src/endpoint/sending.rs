@@ -3,7 +3,6 @@
 //! Order, within the budget: stream bytes that have to be sent again, because later bytes depend on them; new stream bytes; redundant
 //! copies, up to a quarter of the budget unless losses come in bursts; unreliable messages, the newest first. A quarter of the budget is
 //! reserved for the last group, so that long messages do not stop world updates.
-//! world stand still.
 
 use super::{DATAGRAM_HEADER_BYTES, ReliableEndpoint};
 use crate::acks::{CarriedRange, SentPacket};
@@ -16,7 +15,7 @@ use crate::stream::{FrameRoom, RetransmitRules};
 /// The smallest budget for which a packet is started.
 const PACKET_BYTES_MIN: usize = 64;
 
-/// If at most so many packets were received since the last one sent, the bitmap of an acknowledgement has only its newer half.
+/// If at most this many packets were received since the last one sent, the bitmap of an acknowledgement has only its newer half.
 const SHORT_ACK_PACKETS: u8 = 4;
 
 /// The budget left for the packets of one flush, in bytes including encryption and datagram headers.
@@ -33,7 +32,6 @@ impl ReliableEndpoint {
     /// Builds the packets of a tick in `packet`, one after the other, and passes each to `send`. Their datagrams use at most `budget_bytes`
     /// and the connection's own budget. Sends nothing if nothing is pending. Call this once per tick: what is pushed between two calls
     /// shares packets.
-    /// two calls travels together, so this is called once a tick.
     pub fn flush(
         &mut self,
         now_us: u64,
@@ -161,7 +159,7 @@ impl ReliableEndpoint {
         true
     }
 
-    /// Chooses the stream bytes of a packet with so much room.
+    /// Chooses the stream bytes of a packet with this much room.
     fn choose(&mut self, rules: &RetransmitRules, bytes: usize, allowance: &mut FlushBudget) {
         let mut room = FrameRoom {
             bytes: bytes.saturating_sub(HEADER_BYTES_MAX),

@@ -10,6 +10,15 @@ use crate::stream::WINDOW_BYTES_MAX;
 const SEALING_BYTES_MAX: u16 = 40;
 
 /// Limits of an endpoint. The windows are part of the protocol: each end has to buffer what the other may send ahead.
+///
+/// ```
+/// use throng_net::EndpointSettings;
+///
+/// // Both ends need the same limits; a client derives its own.
+/// let server = EndpointSettings { bytes_per_s: 64_000, ..EndpointSettings::default() };
+/// let client = server.for_client();
+/// assert_eq!(client.receive_window_bytes, server.send_window_bytes);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointSettings {
     /// Bytes sent per second at most, including the headers of IP, UDP and encryption.

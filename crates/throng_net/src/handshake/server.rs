@@ -34,6 +34,16 @@ const ADDRESSES_PER_SITE: u32 = 8;
 const RESERVE_ANSWER_US: u64 = 100_000;
 
 /// Settings and limits of the server's handshakes.
+///
+/// ```
+/// use throng_net::ServerHandshakeSettings;
+///
+/// // A small server that is reached at one address.
+/// let address = "192.0.2.7:7000".parse()?;
+/// let settings = ServerHandshakeSettings { clients_max: 200, ..ServerHandshakeSettings::new(1, vec![address]) };
+/// assert_eq!(settings.requests_per_s, 32);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ServerHandshakeSettings {
     /// Number of the game and its version.

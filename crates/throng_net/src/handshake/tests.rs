@@ -191,7 +191,7 @@ fn first_packets(gate: &mut ServerHandshake, token: &ConnectToken) -> Vec<Vec<u8
 }
 
 #[test]
-fn no_key_and_number_repeat_at_another_server_or_after_a_restart() {
+fn keys_with_numbers_never_repeat_on_servers_or_restarts() {
     let token = token(9);
     // Two servers of a token, or one before and after a restart: same key, no memory of used tokens. The content of the packets is the
     // same, and so are their numbers: with the same key, the packets would be the same.

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_was_closed_does_not_return_because_it_is_lost_later() {
+    fn closed_client_cannot_return_when_it_is_lost_later() {
         for ends in [[0, 60], [60, 0]] {
             let (tokens, first) = used_once();
             for returns_until_s in ends {

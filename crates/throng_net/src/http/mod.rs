@@ -3,15 +3,15 @@
 //! ```text
 //! TCP ─▶ PROXY header, from a trusted proxy ─▶ limits ─▶ TLS handshake ─▶ request ─▶ X-Forwarded-For, from a trusted proxy ─▶ response
 //! ```
-//! | file | contents |
-//! |---|---|
-//! | `port` | settings of a TCP port, and how its connections are opened |
-//! | `proxy_header` | the header of the PROXY protocol |
-//! | `handshake_limits` | limits of TLS handshakes |
-//! | `certificate`, `reloader` | the certificate, and its reload |
-//! | `stream` | a connection with or without TLS |
-//! | `forwarded` | clients behind a trusted proxy, by the headers of requests |
-//! | `origin` | the address under which browsers open the pages of a port |
+
+// | file | contents |
+// | `port` | settings of a TCP port, and how its connections are opened |
+// | `proxy_header` | the header of the PROXY protocol |
+// | `handshake_limits` | limits of TLS handshakes |
+// | `certificate`, `reloader` | the certificate, and its reload |
+// | `stream` | a connection with or without TLS |
+// | `forwarded` | clients behind a trusted proxy, by the headers of requests |
+// | `origin` | the address under which browsers open the pages of a port |
 
 mod certificate;
 mod forwarded;

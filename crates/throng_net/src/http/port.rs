@@ -31,6 +31,21 @@ const UNREAD_BYTES_MAX: u64 = 16 << 10;
 const WARNING_INTERVAL_US: u64 = 60_000_000;
 
 /// How connections to a TCP port are opened.
+///
+/// ```
+/// use throng_net::http::{PortSettings, TlsCertificate, TlsFiles};
+///
+/// /// Behind a load balancer that adds a header of the PROXY protocol, with the certificate of the game.
+/// fn port() -> Result<PortSettings, Box<dyn std::error::Error>> {
+///     let files = TlsFiles { certificate: "cert.pem".into(), key: "key.pem".into() };
+///     Ok(PortSettings {
+///         tls: Some(TlsCertificate::load(files)?),
+///         trusted_proxies: vec!["10.0.0.0/8".parse()?],
+///         uses_proxy_protocol: true,
+///         ..PortSettings::default()
+///     })
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortSettings {
     /// The certificate of the port; `None`: no TLS.

@@ -45,7 +45,7 @@ pub enum BacklogLength {
 }
 
 impl BacklogLength {
-    /// In messages, for so many clients. At least one client is assumed.
+    /// In messages, for this many clients. At least one client is assumed.
     #[must_use]
     pub fn messages(self, clients: usize) -> usize {
         match self {

@@ -13,7 +13,7 @@ use super::quota::ClientQuota;
 pub enum IntakePolicy {
     /// All waiting messages, in the order of arrival.
     Everything,
-    /// In the order of arrival, for so many milliseconds.
+    /// In the order of arrival, for a number of milliseconds.
     Fixed(u64),
     /// In the order of arrival, by the rule of the reference.
     Reference,

@@ -203,7 +203,7 @@ impl Intake {
         self.queue.begin_tick(tick, limits);
     }
 
-    /// Takes new connections, in order and at most so many, and the number of refused ones. Their messages may be taken from now on, and
+    /// Takes new connections, in order and up to a maximum, and the number of refused ones. Their messages may be taken from now on, and
     /// not before.
     pub fn take_connections(
         &mut self,

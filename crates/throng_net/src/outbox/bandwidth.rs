@@ -40,7 +40,7 @@ struct BandwidthLimit {
 }
 
 impl BandwidthLimits {
-    /// Limits a client's connection to so many bytes per tick from now on; `None`: no limit.
+    /// Limits a client's connection to this many bytes per tick from now on; `None`: no limit.
     pub fn set(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
         match bytes_per_tick {
             Some(bytes) => self.limits.entry(client).or_default().bytes_per_tick = bytes.max(1),

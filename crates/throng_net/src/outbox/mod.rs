@@ -5,22 +5,21 @@
 //! a list of spans per client         └─ a ring per thread ─▶ sender thread: Assembler ─▶ PacketSink ─▶ clients
 //! ```
 //!
-//! | file | contents |
-//! |---|---|
-//! | `batch` | the messages of a tick, each once, and a list of spans per client |
-//! | `assemble` | packets from these lists |
-//! | `parallel_assembly`, `deferred_packets` | the packets of a batch by several threads; packets that wait for earlier ones |
-//! | `sink`, `udp`, `capture` | sinks: count, store, send, write to a file |
-//! | `frame`, `ring`, `feed` | a batch as bytes; the ring to a thread; what waits when it is full |
-//! | `ring_wait`, `sender` | how threads wait for each other; the sender threads |
-//! | `bandwidth` | a simulated client connection with a fixed number of bytes per tick |
-//! | `reference`, `workload` | reference implementations and input for benches |
-//!
 //! Invariants: the packets of a client keep their order within a channel; everything that was accepted is delivered before the threads end;
 //! a sink does not block.
 //!
 //! Cost: 8 bytes per message and client, and per thread one copy of the shared bytes; one copy of each message and client when packets are
 //! assembled, and a second one outside the sender threads. No allocation after warm-up, except for waiting packets.
+
+// | file | contents |
+// | `batch` | the messages of a tick, each once, and a list of spans per client |
+// | `assemble` | packets from these lists |
+// | `parallel_assembly`, `deferred_packets` | the packets of a batch by several threads; packets that wait for earlier ones |
+// | `sink`, `udp`, `capture` | sinks: count, store, send, write to a file |
+// | `frame`, `ring`, `feed` | a batch as bytes; the ring to a thread; what waits when it is full |
+// | `ring_wait`, `sender` | how threads wait for each other; the sender threads |
+// | `bandwidth` | a simulated client connection with a fixed number of bytes per tick |
+// | `reference`, `workload` | reference implementations and input for benches |
 
 mod assemble;
 mod bandwidth;

@@ -142,7 +142,7 @@ impl Assembler {
         written
     }
 
-    /// Splits so many first updates into ranges.
+    /// Splits the first `updates` updates into ranges.
     fn split_ranges<'a>(
         &'a mut self,
         batch: &'a OutgoingBatch,

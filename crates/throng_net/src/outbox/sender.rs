@@ -25,6 +25,15 @@ use super::sink::PacketSink;
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Settings of the sender threads.
+///
+/// ```
+/// use throng_net::outbox::{SenderSpec, SpillLimits};
+///
+/// // Two threads with 4 MiB each.
+/// let spill = SpillLimits { client_bytes_max: 1 << 18, bytes_max: 16 << 20 };
+/// let spec = SenderSpec { shards: 2, ring_bytes: 4 << 20, spill, mtu_bytes: 1_150 };
+/// assert!(spec.spill.client_bytes_max < spec.spill.bytes_max);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderSpec {
     /// Number of threads.

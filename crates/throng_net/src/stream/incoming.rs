@@ -163,7 +163,7 @@ impl IncomingStream {
         self.ring[..rest.len()].copy_from_slice(rest);
     }
 
-    /// Grows the ring for so many bytes from `next` on.
+    /// Grows the ring for this many bytes from `next` on.
     fn grow(&mut self, bytes: usize) {
         if bytes <= self.ring.len() {
             return;

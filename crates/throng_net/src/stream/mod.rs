@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn early_bytes_are_kept_up_to_the_window_and_the_number_of_spans() {
+    fn early_bytes_are_limited_by_window_and_number_of_spans() {
         for start in [0, u32::MAX - 150] {
             let low = |ahead: u32| start.wrapping_add(ahead) & 0xff_ffff;
             let receive = |stream: &mut IncomingStream, ahead, length| {

@@ -79,7 +79,7 @@ pub struct FrameRoom {
 }
 
 impl FrameRoom {
-    /// Reserves room for bytes that join so many frames. Returns whether there was room.
+    /// Reserves room for bytes that join this many frames. Returns whether there was room.
     const fn reserve(&mut self, length: usize, joined: usize) -> bool {
         // Each merge of two frames frees a header.
         let bytes = self.bytes + joined * FRAME_HEADER_BYTES;
@@ -155,7 +155,7 @@ impl OutgoingStream {
         late
     }
 
-    /// Chooses redundant copies, up to so many bytes, which it subtracts.
+    /// Chooses redundant copies, up to a number of bytes, from which it subtracts theirs.
     pub fn choose_copies(
         &mut self,
         rules: &RetransmitRules,

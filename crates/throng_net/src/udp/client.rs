@@ -223,7 +223,7 @@ mod tests {
     use crate::cipher::SecretKey;
     use crate::token::TokenClaims;
 
-    /// The servers that a client tries within so many seconds, in order.
+    /// The servers that a client tries within a number of seconds, in order.
     fn servers_asked(servers: &[&str], seconds: u64) -> Vec<SocketAddr> {
         let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
         let claims = TokenClaims::new(1, servers, 1_000);

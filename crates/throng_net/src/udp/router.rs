@@ -28,7 +28,7 @@ use crate::token::TokenUserData;
 /// Number of buckets for numbered packets from unknown addresses.
 const UNKNOWN_ADDRESS_BUCKETS: usize = 1_024;
 
-/// After so many consecutive errors of the socket, the receiver pauses between them.
+/// After this many consecutive errors of the socket, the receiver pauses between them.
 const ERRORS_IN_A_ROW_MAX: u32 = 100;
 
 /// Where datagrams of an address go.

@@ -5,6 +5,15 @@ use crate::endpoint::EndpointSettings;
 use crate::server_endpoint::ConnectionLimits;
 
 /// Limits of the connections over one socket.
+///
+/// ```
+/// use throng_net::{EndpointSettings, UdpSettings};
+///
+/// // 2,000 players, at most 64 kB/s for each, encrypted by two threads.
+/// let endpoint = EndpointSettings { bytes_per_s: 64_000, ..EndpointSettings::default() };
+/// let settings = UdpSettings { shards: 2, clients_max: 2_000, endpoint, ..UdpSettings::default() };
+/// assert_eq!(settings.datagrams_per_s, 512);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpSettings {
     /// Threads that encrypt and send, each for a share of the clients; 1 to 64.

@@ -35,7 +35,7 @@ const STALL_US: u64 = 500_000;
 /// The longest frame of a client, in bytes: a request. Messages are shorter.
 const FRAME_BYTES_MAX: usize = REQUEST_BYTES;
 
-/// Initial bytes of a connection's buffers. It writes when so many are buffered.
+/// Initial bytes of a connection's buffers. It writes when this many are buffered.
 const BUFFER_BYTES: usize = 4 << 10;
 
 type ClientSocket = WebSocketStream<TokioIo<Upgraded>>;

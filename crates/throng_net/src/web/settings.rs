@@ -8,6 +8,14 @@ use crate::counters::counters;
 use crate::http::{PortSettings, PublicOrigin};
 
 /// Limits of connections over WebSockets and WebTransport.
+///
+/// ```
+/// use throng_net::WebSettings;
+///
+/// // Browsers open the game by its name; the page of the demo stays off.
+/// let settings = WebSettings { public_origin: "https://play.example.com".parse().ok(), ..WebSettings::default() };
+/// assert!(settings.public_origin.is_some() && !settings.serve_demo_page);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebSettings {
     /// Connected clients; more are closed at once.

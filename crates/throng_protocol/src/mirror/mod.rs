@@ -574,7 +574,7 @@ impl Mirror {
         100 - self.slowdown_percent
     }
 
-    /// Extrapolated position of an object, in metres, so many real seconds after the latest tick of a packet, at the current rate of
+    /// Extrapolated position of an object, in metres, a number of real seconds after the latest tick of a packet, at the current rate of
     /// simulated time.
     #[must_use]
     pub fn position_after(&self, id: u32, real_s: f32) -> Option<Vec2> {

@@ -30,7 +30,7 @@ pub struct MoveRules {
 }
 
 impl MoveRules {
-    /// The longest distance, in metres, of a player with this speed, in metres per second, over so many seconds, whatever its client sends:
+    /// The longest distance, in metres, of a player with this speed, in metres per second, over a number of seconds, whatever its client sends:
     /// the distance of that time, a full budget, and one rounding tolerance. For 0 seconds it is the distance that can be gained at once;
     /// the budget then has to refill.
     #[must_use]

@@ -24,7 +24,7 @@ pub(super) struct Standing {
     pub(super) tile: IVec2,
 }
 
-/// If a step's bounding rectangle has at most so many tiles per side, it is checked as a whole.
+/// If a step's bounding rectangle has at most this many tiles per side, it is checked as a whole.
 const SHORT_STEP_TILES: i32 = 4;
 
 impl Ground<'_> {

@@ -1,15 +1,5 @@
 //! The encoding of messages in both directions. No game logic. This page is sufficient to write a client in another language.
 //!
-//! | file | contents |
-//! |---|---|
-//! | `codec` | varints and fixed-size numbers; errors with an offset |
-//! | `packet` | headers, packets of messages, fragments of long messages |
-//! | `position` | positions, in both directions |
-//! | `client`, `server` | the messages of either direction |
-//! | `notice`, `close_reason`, `login_refusal` | messages of the server about the session |
-//! | `value` | values of attributes, and their encodings |
-//! | `replicated_attribute` | attributes as types |
-//!
 //! All integers are little endian. A *varint* is LEB128: seven bits per byte, lowest first, the high bit set on all bytes but the last; at
 //! most 5 bytes for 32 bits and 10 for 64, and no more bits than that. Varints have 32 bits unless another size is given.
 //!
@@ -157,6 +147,15 @@
 //! object is never both seen and unseen: before it enters the view a ForgetUnseen is sent, and when it leaves the view it is despawned
 //! first, or stays known as if it were seen. The unreliable channel has Announces, OwnPositions and Motions. Ignore a Motion of an object that is unknown, has another
 //! generation or has a newer motion already, and a packet of another epoch than that of the last *Scene*.
+
+// | file | contents |
+// | `codec` | varints and fixed-size numbers; errors with an offset |
+// | `packet` | headers, packets of messages, fragments of long messages |
+// | `position` | positions, in both directions |
+// | `client`, `server` | the messages of either direction |
+// | `notice`, `close_reason`, `login_refusal` | messages of the server about the session |
+// | `value` | values of attributes, and their encodings |
+// | `replicated_attribute` | attributes as types |
 
 mod client;
 mod close_reason;

@@ -68,7 +68,7 @@ impl Motion {
         !(moves(velocity.x) || moves(velocity.y))
     }
 
-    /// Extrapolated position after so many seconds, in metres.
+    /// Extrapolated position after a number of seconds, in metres.
     #[must_use]
     pub fn position_after(self, seconds: f32) -> Vec2 {
         let velocity = Vec2::new(f32::from(self.velocity[0]), f32::from(self.velocity[1]));

@@ -85,6 +85,15 @@ attributes! {
 }
 
 /// The weather of a scene, as a number that the game interprets; sent to all clients in the scene.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_scenario::crowd::Weather;
+///
+/// fn start_rain(scene: Entity, mut commands: Commands) {
+///     commands.entity(scene).insert(Weather(1));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Replicate)]
 #[replicate(id = 6, encoding = Encoding::U8, audience = Audience::SCENE, cadence = SendRate::EveryTick)]
 pub struct Weather(pub u32);

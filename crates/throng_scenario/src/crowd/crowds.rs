@@ -22,6 +22,21 @@ pub(super) const PERCEPTION_INTERVAL_TICKS: u64 = 10;
 pub(super) const STAGGER_S: f64 = 10.0;
 
 /// The definition of a crowd.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// use throng_scenario::crowd::{CrowdArea, CrowdSpec, add_crowd};
+///
+/// /// A hundred wolves around the den.
+/// fn add_wolves(world: &mut World, scene: Entity, wolf: KindId) -> Result<(), Box<dyn std::error::Error>> {
+///     let den = CrowdArea::Ring { center: Vec2::splat(50.0), radius: 10.0, width: 5.0 };
+///     let wolves = CrowdSpec { speed_m_s: 3.0, ..CrowdSpec::new("wolves", wolf, 100, scene, den) };
+///     add_crowd(world, wolves)?;
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrowdSpec {
     /// The tag in scripts; several crowds may share a tag.
@@ -110,6 +125,16 @@ pub(super) const PLACEMENT_WARNINGS_MAX: usize = 64;
 pub struct CrowdId(pub u32);
 
 /// The crowd of an individual.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_scenario::crowd::{CrowdId, CrowdMember};
+///
+/// fn count(members: Query<&CrowdMember>) {
+///     let first = members.iter().filter(|member| member.0 == CrowdId(0));
+///     println!("{} individuals of the first crowd", first.count());
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrowdMember(pub CrowdId);
 

@@ -26,6 +26,23 @@ pub const fn custom_attribute_id(nth: u16) -> u16 {
 }
 
 /// A custom attribute: a whole number that every individual of a crowd has.
+///
+/// ```
+/// use throng::sync::{Audience, SendRate};
+/// use throng::wire::Encoding;
+/// use throng_scenario::crowd::CustomAttributeSpec;
+///
+/// let hunger = CustomAttributeSpec {
+///     name: "hunger".to_owned(),
+///     encoding: Encoding::U8,
+///     audience: Audience::OWNER,
+///     cadence: SendRate::Heartbeat,
+///     min: 0,
+///     max: 100,
+///     start: 20,
+/// };
+/// assert!((hunger.min..=hunger.max).contains(&hunger.start));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomAttributeSpec {
     /// Its name in scripts.

@@ -45,6 +45,14 @@ const COINS_ENCODING: Encoding = Encoding::Varint;
 const ITEMS_ENCODING: Encoding = Encoding::Bytes { max: 200 };
 
 /// The property of a player.
+///
+/// ```
+/// use throng::prelude::PlayerId;
+/// use throng_scenario::crowd::Inventory;
+///
+/// let inventory = Inventory::starting(PlayerId(10));
+/// assert_eq!(inventory.items[0], "a.0"); // the first item of player 10, in hexadecimal
+/// ```
 #[derive(Component, Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct Inventory {
     /// Its coins.

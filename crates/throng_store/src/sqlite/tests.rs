@@ -34,7 +34,7 @@ fn gold() -> [StoredAttribute; 2] {
     ]
 }
 
-/// Saves so many players.
+/// Saves this many players.
 fn fill(store: &mut dyn StoreBackend, count: u64) -> Result<(), StoreError> {
     store.register_attributes(&gold())?;
     let server = store.register_server("a", TAKE_OVER)?;

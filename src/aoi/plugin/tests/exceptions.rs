@@ -114,7 +114,7 @@ fn object_shown_to_a_viewer_stays_shown_after_scene_changes() {
 }
 
 #[test]
-fn exception_is_set_and_cleared_while_the_objects_are_in_different_scenes() {
+fn exception_is_set_and_cleared_across_scenes() {
     let mut app = app();
     let [here, there] = [(); 2].map(|()| scene(&mut app));
     let viewer = player(&mut app, here, 100.0);

@@ -20,7 +20,7 @@ fn observed_game(source: impl StoreFactory + 'static) -> App {
     observed_game_with(source, Duration::ZERO)
 }
 
-/// The same, with so much unsaved play.
+/// The same, with this duration of unsaved play.
 fn observed_game_with(source: impl StoreFactory + 'static, unsaved_play: Duration) -> App {
     let settings = PlayerStoreSettings {
         reply_mode: StoreReplyMode::NextTick,

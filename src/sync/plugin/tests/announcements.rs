@@ -173,7 +173,7 @@ fn announcements_that_wait_are_limited() {
 }
 
 #[test]
-fn announcement_about_a_former_object_reaches_no_viewer_of_its_successor() {
+fn announcement_about_a_former_object_skips_its_successor() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let former = rig.players.remove(1);

@@ -64,7 +64,7 @@ fn unseen_objects_are_pending_until_all_are_sent() {
 }
 
 #[test]
-fn last_stop_of_a_far_object_is_pending_until_its_tier_has_its_turn() {
+fn stop_of_a_far_object_is_pending_until_its_tier_is_due() {
     let mut rig = Rig::new(10);
     rig.app.insert_resource(SyncSettings {
         full_rate_distance_m: 0.5,

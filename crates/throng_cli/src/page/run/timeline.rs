@@ -12,7 +12,7 @@ use throng_scenario::record::CueRecord;
 /// From this time on the axis is in minutes.
 const LONG_S: f64 = 240.0;
 
-/// A spike is cut off where it is so many times what 99 of 100 ticks stay within.
+/// A spike is cut off at this multiple of the 99th percentile.
 const CUT_TIMES: f64 = 2.0;
 
 /// Cues whose times are drawn through all plots; with more of them one would see nothing else.

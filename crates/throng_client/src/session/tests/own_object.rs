@@ -19,18 +19,20 @@ fn packet(sequence: u16, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     bytes
 }
 
+/// Client 1 joins at tick 7, at 20 ticks per second.
+const HELLO: Hello = Hello {
+    client: 1,
+    tick_millihertz: 20_000,
+    tick: 7,
+    mtu_bytes: 1_200,
+};
+
 #[test]
 fn client_walks_at_the_speed_of_the_server_without_a_correction() {
     let mut session = ClientSession::new(ClientSettings::default());
-    let hello = Hello {
-        client: 1,
-        tick_millihertz: 20_000,
-        tick: 7,
-        mtu_bytes: 1_200,
-    };
     let at = Vec2::splat(10.0);
     let begins = packet(0, |bytes| {
-        hello.write(bytes);
+        HELLO.write(bytes);
         write_scene(bytes, 4, Vec2::splat(100.0));
         write_controlled_object(bytes, 7, 0);
         let stands = throng_protocol::wire::Motion::of(7, at, Vec2::ZERO, 0, 0);
@@ -94,14 +96,8 @@ fn refused_login_names_both_players() {
 #[test]
 fn slowed_server_receives_one_input_per_tick() {
     let mut session = ClientSession::new(ClientSettings::default());
-    let hello = Hello {
-        client: 1,
-        tick_millihertz: 20_000,
-        tick: 7,
-        mtu_bytes: 1_200,
-    };
     let begins = packet(0, |bytes| {
-        hello.write(bytes);
+        HELLO.write(bytes);
         write_scene(bytes, 4, Vec2::splat(100.0));
         write_controlled_object(bytes, 7, 0);
         let stands = throng_protocol::wire::Motion::of(7, Vec2::splat(10.0), Vec2::ZERO, 0, 0);

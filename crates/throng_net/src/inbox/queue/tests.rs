@@ -20,7 +20,7 @@ const LIMITS: InboxLimits = InboxLimits {
     tick_ns: 50_000_000,
 };
 
-/// A queue with so many players.
+/// A queue with this many players.
 fn queue_with_players(limits: InboxLimits, players: u32) -> MessageQueue {
     let mut queue = MessageQueue::new(limits);
     for client in (1..=players).map(ClientId) {

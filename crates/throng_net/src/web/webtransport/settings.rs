@@ -4,6 +4,14 @@ use super::certificate::RENEWAL_S_MAX;
 use crate::endpoint::EndpointSettings;
 
 /// Limits of WebTransport connections, in addition to those of [`WebSettings`](crate::WebSettings).
+///
+/// ```
+/// use throng_net::{WebSettings, WebTransportSettings};
+///
+/// // WebTransport with the default limits, on the UDP port with the number of the web port.
+/// let settings = WebSettings { webtransport: Some(WebTransportSettings::default()), ..WebSettings::default() };
+/// assert_eq!(settings.webtransport.map(|limits| limits.handshakes_per_s), Some(500));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebTransportSettings {
     /// Limits of each connection.

@@ -52,7 +52,6 @@ struct Trace {
 impl Trace {
     /// Reads a struct with these fields, and returns their types. Serde lists old names of fields next to the new ones; a value
     /// has only one of the two.
-    /// value has only one of the two.
     fn fields<'de, V: Visitor<'de>>(
         &mut self,
         name: &str,

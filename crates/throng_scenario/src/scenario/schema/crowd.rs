@@ -94,10 +94,26 @@ impl Default for ScenarioCrowd {
 /// | `Flee(kind: "wolf", sight_m: 20)` | they run from the nearest object of a kind that they see |
 /// | `Commute(between: (Point(center_m: (1, 1)), Share((0.5, 0), (1, 1))))` | they walk from one area to the other and back |
 /// | `Gather(at: Ring(center_m: (50, 50), radius_m: 5))` | they walk to an area and stay there |
+///
+/// ```
+/// use throng_scenario::BehaviourSpec;
+///
+/// let wander: BehaviourSpec = ron::from_str("Wander(radius_m: 5)")?;
+/// assert_eq!(wander.text(), "Wander(radius_m: 5)");
+/// # Ok::<(), ron::error::SpannedError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BehaviourSpec(String);
 
 /// A custom action of a game: its registered name with its parameters, as in `Storm(damage: 5)`, kept as text. See [`CueParameters`](crate::scenario::CueParameters).
+///
+/// ```
+/// use throng_scenario::CueSpec;
+///
+/// let storm: CueSpec = ron::from_str("Storm(damage: 5)")?;
+/// assert_eq!(storm.text(), "Storm(damage: 5)");
+/// # Ok::<(), ron::error::SpannedError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CueSpec(String);
 

@@ -160,6 +160,15 @@ impl Scenario {
 }
 
 /// How packets leave the server. Sender threads are not part of a scenario, since their speed would change the result.
+///
+/// ```
+/// use throng_scenario::ScenarioOutboxSettings;
+///
+/// // Slow clients are logged out sooner than by default.
+/// let packets: ScenarioOutboxSettings = ron::from_str("(spill_client_bytes_max: 65536)")?;
+/// assert_eq!(packets.mtu_bytes, ScenarioOutboxSettings::default().mtu_bytes);
+/// # Ok::<(), ron::error::SpannedError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Packets", default, deny_unknown_fields)]
 pub struct ScenarioOutboxSettings {
@@ -184,6 +193,15 @@ impl Default for ScenarioOutboxSettings {
 }
 
 /// The settings of the systems that a scenario can change.
+///
+/// ```
+/// use throng_scenario::ScenarioSettings;
+///
+/// // As in a scenario file: what is not named keeps its default.
+/// let settings: ScenarioSettings = ron::from_str("(session: (players_max: 500), nav: (expansions_per_tick_max: 20000))")?;
+/// assert_eq!(settings.session.players_max, 500);
+/// # Ok::<(), ron::error::SpannedError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Settings", default, deny_unknown_fields)]
 pub struct ScenarioSettings {
