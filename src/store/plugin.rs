@@ -13,6 +13,7 @@
 //! | `logins` | replies of the store, logins and logouts |
 //! | `saves` | the saves of a tick |
 //! | `lookups`, `remote_players` | lookups of players, on this server and on others |
+//! | `reply_watch` | whether the store still replies |
 //! | `close` | shutdown: saves all players and releases all leases |
 
 mod close;
@@ -22,6 +23,7 @@ mod lookups;
 mod messages;
 mod player_store;
 mod remote_players;
+mod reply_watch;
 mod saves;
 mod settings;
 mod stats;

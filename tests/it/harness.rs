@@ -1,7 +1,7 @@
 //! Shared parts of the tests: running the program, temporary folders, and scenarios run tick by tick.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -93,6 +93,18 @@ pub fn send_signal(process: &Child, name: &str) {
     let mut command = Command::new("kill");
     let sent = command.args([name, &process.id().to_string()]).status();
     assert!(sent.expect("the command `kill` exists").success());
+}
+
+/// Reads a log until a message appears, and returns its line.
+pub fn wait_for_log(log: &mut impl BufRead, message: &str) -> String {
+    loop {
+        let mut line = String::new();
+        let bytes = log.read_line(&mut line).expect("it is UTF-8");
+        assert!(bytes > 0, "the program ended");
+        if line.contains(message) {
+            return line;
+        }
+    }
 }
 
 /// Runs the program with this text as standard input.

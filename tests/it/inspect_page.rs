@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,11 +15,10 @@ use throng::nav::NavStats;
 use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
 use throng::prelude::*;
-use throng::store::{MemoryDisk, StoreBackend, StoreError, StoreErrorKind, StoreFactory};
-use throng::store::{PlayerStore, PlayerStorePlugin};
+use throng::store::{MemoryDisk, PlayerStore, PlayerStorePlugin};
 use throng_inspect::{
     CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin,
-    InspectSettings, InspectStats, Inspector, PAGES_MAX, ServerHealth, open_inspector,
+    InspectSettings, InspectStats, Inspector, PAGES_MAX, open_inspector,
 };
 use throng_scenario::crowd::CrowdPlugin;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -242,7 +239,7 @@ fn metrics_are_well_formed_and_match_the_server() {
 }
 
 #[test]
-fn dashboards_use_exported_metrics_only() {
+fn dashboards_and_alerts_use_exported_metrics_only() {
     let (mut server, address) = inspected_server();
     let world = server.world_mut();
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -261,14 +258,21 @@ fn dashboards_use_exported_metrics_only() {
     }
     let text = fs::read_to_string(root().join("assets/grafana/throng.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let mut expressions: Vec<&str> = targets
+        .map(|target| target["expr"].as_str().unwrap())
+        .collect();
+    let alerts = fs::read_to_string(root().join("deploy/alerts.yaml")).unwrap();
+    let lines = alerts.lines().map(str::trim);
+    let of_alerts = expressions.len();
+    expressions.extend(lines.filter_map(|line| line.strip_prefix("expr: ")));
+    assert!(expressions.len() > of_alerts + 5, "{alerts}");
     let mut used_metrics = BTreeSet::new();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        for target in panel["targets"].as_array().unwrap() {
-            let expression = target["expr"].as_str().unwrap();
-            let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');
-            let names = words.filter(|word| word.contains("throng_") || word.contains("process_"));
-            used_metrics.extend(names.map(str::to_owned));
-        }
+    for expression in expressions {
+        let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let names = words.filter(|word| word.contains("throng_") || word.contains("process_"));
+        used_metrics.extend(names.map(str::to_owned));
     }
     assert!(used_metrics.len() > 20, "{used_metrics:?}");
     let unknown: Vec<_> = used_metrics
@@ -296,66 +300,6 @@ fn server_is_ready_from_its_first_tick_until_it_drains() {
     #[expect(clippy::disallowed_methods, reason = "the test ends the inspector")]
     server.world_mut().remove_resource::<Inspector>();
     assert!(TcpStream::connect(address).is_err(), "the port is closed");
-}
-
-/// A store that cannot be opened while it is unreachable.
-#[derive(Clone, Debug)]
-struct UnreachableStore {
-    is_unreachable: Arc<AtomicBool>,
-    disk: MemoryDisk,
-}
-
-impl StoreFactory for UnreachableStore {
-    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
-        if self.is_unreachable.load(Ordering::Relaxed) {
-            return Err(StoreError {
-                store: "of a test".to_owned(),
-                kind: StoreErrorKind::Unreachable,
-                cause: "away".to_owned(),
-            });
-        }
-        self.disk.open()
-    }
-}
-
-#[test]
-fn server_without_players_is_ready_while_its_store_answers() {
-    let (mut server, address) = inspected_server();
-    let source = UnreachableStore {
-        is_unreachable: Arc::new(AtomicBool::new(true)),
-        disk: MemoryDisk::default(),
-    };
-    let is_away = source.is_unreachable.clone();
-    server
-        .world_mut()
-        .resource_mut::<PlayerStore>()
-        .open(source)
-        .unwrap();
-    let until = |server: &mut Server, expected: u16| {
-        let started = Instant::now();
-        loop {
-            server.step(1);
-            let (status, word) = get(address, "/readyz");
-            if status == expected {
-                return word;
-            }
-            assert!(started.elapsed() < TIMEOUT, "{status} {word}");
-            thread::yield_now();
-        }
-    };
-    assert!(until(&mut server, 503).starts_with("store unreachable"));
-    assert_eq!(
-        get(address, "/healthz").0,
-        200,
-        "a restart of the server would not help"
-    );
-    is_away.store(false, Ordering::Relaxed);
-    assert_eq!(until(&mut server, 200), "ready\n");
-    server
-        .world_mut()
-        .resource_mut::<ServerHealth>()
-        .set_stopping();
-    assert!(until(&mut server, 503).starts_with("stopping"));
 }
 
 #[test]

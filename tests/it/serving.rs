@@ -3,13 +3,14 @@
 //! is refused; a stopped server sends close messages.
 #![cfg(unix)]
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{ProgramOutput, TempFolder, program, run_throng, send_signal};
+use crate::harness::{ProgramOutput, TempFolder, program, run_throng, send_signal, wait_for_log};
 use crate::inspect_page::{PageClient, get};
 use crate::tls::{CertificateFiles, tls_get};
 
@@ -339,6 +340,14 @@ fn certificate_is_read_again_on_sighup() {
         }
     };
     assert_eq!(link, "https://ops.example.com/");
+    assert_eq!(tls_get(address, &trusted, "/").unwrap().0, 200);
+    // Files that cannot be used change nothing. Each signal tries them, changed or not.
+    let mut log = BufReader::new(server.process.stderr.take().expect("a pipe"));
+    fs::write(&certificate, "junk").unwrap();
+    for _ in 0..2 {
+        send_signal(&server.process, "-HUP");
+        wait_for_log(&mut log, "TLS certificate not reloaded");
+    }
     assert_eq!(tls_get(address, &trusted, "/").unwrap().0, 200);
     let new = files.replace();
     send_signal(&server.process, "-HUP");

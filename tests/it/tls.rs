@@ -26,7 +26,7 @@ use crate::inspect_page::wait_for;
 use crate::sockets::token;
 use crate::web_test_server::{LOOPBACK, TIMEOUT, TestPlayer, WebEnd, WebTestServer, request};
 
-type TlsSocket = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type TlsSocket = StreamOwned<ClientConnection, TcpStream>;
 
 /// The certificate files of a server.
 pub(crate) struct CertificateFiles {
@@ -87,7 +87,10 @@ fn encrypt(stream: TcpStream, trusted: &CertificateDer<'static>) -> std::io::Res
     Ok(socket)
 }
 
-fn connect(server: SocketAddr, trusted: &CertificateDer<'static>) -> std::io::Result<TlsSocket> {
+pub(crate) fn connect(
+    server: SocketAddr,
+    trusted: &CertificateDer<'static>,
+) -> std::io::Result<TlsSocket> {
     encrypt(TcpStream::connect(server)?, trusted)
 }
 

@@ -1,5 +1,5 @@
 //! Promise: the encrypted user data of a connect token reaches the authenticator and the session's entity, over every transport; keys are
-//! rotated while connections continue; the token service, and a program in another language, make valid tokens.
+//! rotated while connections continue; the token service, also with TLS, and a program in another language make valid tokens.
 #![cfg(unix)]
 
 use std::fs::{self, Permissions};
@@ -24,7 +24,8 @@ use throng::sim::clock::unix_ms;
 use throng::wire::{ClientMessage, PROTOCOL_VERSION};
 
 use crate::browsers::WebClient;
-use crate::harness::{TempFolder, program, root, run_throng, send_signal};
+use crate::harness::{TempFolder, program, root, run_throng, send_signal, wait_for_log};
+use crate::tls::{CertificateFiles, connect};
 use crate::web_test_server::{LOOPBACK, WebTestServer, request};
 
 /// A yard for external players.
@@ -130,7 +131,7 @@ impl LoggedProcess {
         let mut line = String::new();
         out.read_line(&mut line).expect("the output is UTF-8");
         let last = line.split_whitespace().next_back().unwrap_or_default();
-        let url = last.strip_prefix("http://").unwrap_or(last);
+        let url = last.split_once("://").map_or(last, |(_, url)| url);
         let Ok(address) = url.split('/').next().unwrap_or_default().parse() else {
             let mut cause = String::new();
             log.read_to_string(&mut cause).expect("the output is UTF-8");
@@ -147,14 +148,7 @@ impl LoggedProcess {
     /// Sends SIGHUP, and returns the log message about the keys.
     fn reload(&mut self) -> String {
         send_signal(&self.process, "-HUP");
-        loop {
-            let mut line = String::new();
-            let bytes = self.log.read_line(&mut line).expect("the output is UTF-8");
-            assert!(bytes > 0, "the program ended");
-            if line.contains("token keys") {
-                return line;
-            }
-        }
+        wait_for_log(&mut self.log, "token keys")
     }
 
     /// Sends SIGINT; returns the last line of the output.
@@ -318,12 +312,22 @@ fn readable_key_file_is_refused_and_keys_are_appended() {
 /// Sends a request to the token service; returns the status and the body.
 fn request_of(service: SocketAddr, line: &str, secret: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(service).unwrap();
+    exchange(&mut stream, line, secret, body)
+}
+
+fn exchange(
+    stream: &mut (impl Read + Write),
+    line: &str,
+    secret: &str,
+    body: &str,
+) -> (u16, String) {
     let length = body.len();
     let head = format!("{line} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n");
     let secret = format!("Authorization: Bearer {secret}\r\n\r\n{body}");
     stream.write_all((head + &secret).as_bytes()).unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
+    let mut reply = Vec::new();
+    let _ = stream.read_to_end(&mut reply);
+    let reply = String::from_utf8(reply).unwrap();
     let (head, body) = reply.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     (status, body.to_owned())
@@ -416,6 +420,80 @@ fn assert_requests_are_refused(address: SocketAddr, secret: &str) {
         "throng_token_requests_refused_total{reason=\"invalid\"} 4\n",
     ] {
         assert!(metrics.contains(sample), "{metrics}");
+    }
+}
+
+#[test]
+fn token_service_has_tls_and_reloads_its_certificate() {
+    let folder = TempFolder::new();
+    let file = folder.path("keys");
+    let secret = "0123456789abcdef";
+    let secrets = folder.write("secrets", format!("login {secret}\n"));
+    fs::write(&file, key_lines(&[key(3)])).unwrap();
+    for path in [&file, &secrets] {
+        fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    }
+    let (files, old) = CertificateFiles::new();
+    let [certificate, private] = files.paths();
+    let mut service = LoggedProcess::start(&[
+        "tokens",
+        "--listen",
+        "127.0.0.1:0",
+        "--server",
+        "203.0.113.5:7000",
+        "--key",
+        &file,
+        "--secret-file",
+        &secrets,
+        "--tls-certificate",
+        &certificate,
+        "--tls-key",
+        &private,
+    ]);
+    let address = service.address;
+    let issue = |trusted| {
+        let mut stream = connect(address, trusted)?;
+        let (status, reply) = exchange(&mut stream, "POST /tokens", secret, r#"{"player": 7}"#);
+        assert!(status == 200 && reply.contains("\"token\""), "{reply}");
+        Ok::<_, std::io::Error>(())
+    };
+    issue(&old).expect("the certificate is trusted");
+    // Without TLS nothing is read but the first byte.
+    let (status, reply) = request_of(address, "POST /tokens", secret, r#"{"player": 7}"#);
+    assert!(status == 400 && reply.contains("https:"), "{reply}");
+    // Files that cannot be used change nothing. Each signal tries them, changed or not.
+    fs::write(&certificate, "junk").unwrap();
+    for _ in 0..2 {
+        send_signal(&service.process, "-HUP");
+        wait_for_log(&mut service.log, "TLS certificate not reloaded");
+    }
+    issue(&old).expect("the old certificate is in use");
+    let new = files.replace();
+    service.reload();
+    while issue(&new).is_err() {
+        std::thread::yield_now();
+    }
+    assert!(issue(&old).is_err(), "the old certificate is gone");
+    let last = service.stop();
+    assert!(last.contains("3 issued; refused: 0 without"), "{last}");
+}
+
+#[test]
+fn unusable_certificate_of_the_token_service_is_explained() {
+    let (files, _) = CertificateFiles::new();
+    let [certificate, key] = files.paths();
+    let listen = ["--listen", "127.0.0.1:0", "--server", "127.0.0.1:7000"];
+    let issue = ["--player", "7", "--server", "127.0.0.1:7000"];
+    let tls = |certificate, key| vec!["--tls-certificate", certificate, "--tls-key", key];
+    for (arguments, options, reason) in [
+        (listen, tls("/nowhere/chain.pem", &key), "/nowhere/chain"),
+        (listen, tls(&key, &certificate), "files interchanged?"),
+        (listen, vec!["--tls-certificate", &certificate], "--tls-key"),
+        (issue, tls(&certificate, &key), "expected --listen, too"),
+    ] {
+        let output = run_throng(&[&["tokens"], &arguments[..], &options].concat());
+        assert_eq!(output.code, 2, "{}", output.err);
+        assert!(output.err.contains(reason), "{reason}: {}", output.err);
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `address.rs` | addresses of other machines |
 //! | `network_args.rs` | flags of simulated network conditions |
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
+//! | `certificate.rs` | the certificate of TCP ports |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
 //! | `client.rs` | `throng client`: synthetic players in another process |
 //! | `color.rs` | failures in red on a terminal |
@@ -48,6 +49,7 @@
 mod address;
 mod attribute_code;
 mod bench;
+mod certificate;
 mod check;
 mod client;
 mod client_faults;

@@ -50,14 +50,18 @@ const EXAMPLES: &str = "Examples:
   throng token --add-key server.key
   throng tokens --listen 127.0.0.1:7080 --secret-file secrets \\
       --server 203.0.113.5:7000 --key server.key
+  throng tokens --listen 10.0.0.7:443 --secret-file secrets \\
+      --server 203.0.113.5:7000 --key server.key \\
+      --tls-certificate chain.pem --tls-key key.pem
 
 A token has 2,048 bytes, as defined by the netcode 1.02 standard, and is printed
 as hexadecimal digits. It admits its holder once, as that player: send it over a
 secure channel. It contains the id of its key, so that a server can accept
 several keys.
 With --listen, programs request tokens by POST /tokens, with a secret. GET
-/openapi.json describes it. SIGHUP reads the key files again. The secret can be
-in the environment, too: THRONG_TOKENS_SECRET.";
+/openapi.json describes it. SIGHUP reads the files of --key and of the
+certificate again. The secret can be in the environment, too:
+THRONG_TOKENS_SECRET.";
 
 /// Issues a token for one player, valid from now on.
 pub(super) fn issue(
@@ -78,6 +82,7 @@ pub(super) fn issue(
 impl TokenCommand {
     /// Prints a token, or writes a key.
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
+        self.service.check()?;
         if let Some(path) = &self.new_key {
             write_new_key(path, self.key_id)?;
             return Ok(CliStatus::Done);

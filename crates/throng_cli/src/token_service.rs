@@ -7,6 +7,7 @@ use std::time::Duration;
 use throng::net::PortSettings;
 use throng_inspect::{AdminTokens, TokenService, TokenServiceSettings};
 
+use super::certificate::{CertificateArguments, ServedCertificate};
 use super::key_file::KeyFile;
 use super::key_reload::KeyReloader;
 use super::secret_file::read_secret;
@@ -23,8 +24,8 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) struct ServiceArguments {
     /// Serve tokens by HTTP at this address instead of printing one: POST /tokens
     ///
-    /// There is no TLS: keep it on a private address, or put a proxy with TLS in front of it. --server, --lifetime and --timeout are the
-    /// defaults of requests.
+    /// Requests contain secrets: keep it on a loopback address, or give it TLS. --server, --lifetime and --timeout are the defaults
+    /// of requests.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["player", "new_key", "add_key"])]
     pub listen: Option<SocketAddr>,
     /// File with the secrets of login services, one `NAME SECRET` per line; only its owner may be able to read it
@@ -33,9 +34,21 @@ pub(super) struct ServiceArguments {
     /// THRONG_TOKENS_SECRET has the secret.
     #[arg(long, value_name = "FILE", requires = "listen")]
     secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    certificate: CertificateArguments,
 }
 
 impl ServiceArguments {
+    /// Whether an option would have no effect.
+    pub fn check(&self) -> Result<(), CliError> {
+        if self.certificate.is_set() && self.listen.is_none() {
+            return Err(CliError::new(
+                "--tls-certificate is for the token service: expected --listen, too",
+            ));
+        }
+        Ok(())
+    }
+
     /// Serves requests until a signal.
     pub fn run(
         &self,
@@ -50,10 +63,14 @@ impl ServiceArguments {
             ));
         }
         let keys = key.read(&servers)?;
+        let certificate = self.certificate.open()?;
         let _reloader = KeyReloader::start(key, &keys)?;
         let service = TokenService::start(TokenServiceSettings {
             address,
-            port: PortSettings::default(),
+            port: PortSettings {
+                tls: certificate.as_ref().map(ServedCertificate::certificate),
+                ..PortSettings::default()
+            },
             callers: self.callers()?,
             keys,
             servers,
@@ -62,11 +79,17 @@ impl ServiceArguments {
         });
         let service = service.map_err(|error| CliError::new(error.to_string()))?;
         listen_for_interrupt();
-        print(&format!(
-            "token service: http://{}/tokens",
-            service.address()
-        ))?;
+        let scheme = if certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let address = service.address();
+        print(&format!("token service: {scheme}://{address}/tokens"))?;
         while !is_interrupted() {
+            if let Some(certificate) = &certificate {
+                certificate.reload_if_requested();
+            }
             std::thread::sleep(SIGNAL_INTERVAL);
         }
         let stats = service.stats();

@@ -16,6 +16,7 @@ use tracing::error;
 use super::messages::AtomicSaveRequest;
 use super::messages::PlayerLookup;
 use super::remote_players::RemotePlayers;
+use super::reply_watch::ReplyWatch;
 use super::settings::{PlayerStoreSettings, StoreReplyMode};
 use crate::memory::MemoryUse;
 use crate::session::{LoggedIn, LoggedOut};
@@ -110,8 +111,9 @@ impl PlayerStore {
         open.map_or(0, |open| open.ledger.unsaved_play_count())
     }
 
-    /// Whether the store failed to answer its last request: logins are refused then, and saves wait. Every server sends a request at
-    /// least once per [`renew_after_ms`](throng_store::LeaseTableSettings::renew_after_ms), also without players. `false` without a store.
+    /// Whether the store failed to answer its last request, or is late by three seconds: logins are refused then, and saves wait. A
+    /// server sends a request at least once per second, also without players; in a deterministic run once per
+    /// [`renew_after_ms`](throng_store::LeaseTableSettings::renew_after_ms). `false` without a store.
     #[must_use]
     pub fn is_store_failing(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.is_failing)
@@ -145,6 +147,7 @@ impl PlayerStore {
             });
         match StoreThread::start(supervisor) {
             Ok(thread) => {
+                let opened_ms = unix_ms();
                 self.open = Some(OpenPlayerStore {
                     store,
                     ledger: LeaseTable::new(settings.leases.clone()),
@@ -153,7 +156,8 @@ impl PlayerStore {
                     unregistered: BTreeSet::new(),
                     thread: Mutex::new(thread),
                     reply_mode: settings.reply_mode,
-                    opened_ms: unix_ms(),
+                    opened_ms,
+                    watch: ReplyWatch::new(opened_ms),
                     clock: Stopwatch::start(),
                     is_failing: false,
                     remote: RemotePlayers::new(settings),
@@ -182,7 +186,8 @@ pub(super) struct OpenPlayerStore {
     reply_mode: StoreReplyMode,
     opened_ms: u64,
     clock: Stopwatch,
-    /// Whether the last request to the store failed.
+    watch: ReplyWatch,
+    /// Whether the last request to the store failed, or is not answered for long.
     is_failing: bool,
     pub remote: RemotePlayers,
 }
@@ -223,9 +228,23 @@ impl OpenPlayerStore {
             }) else {
                 // A store that does not reply is not awaited again until it does.
                 self.is_failing |= is_awaited;
-                return;
+                break;
             };
             self.on_reply(report, now_ms, events);
+        }
+        // In a deterministic run no request depends on time.
+        if !waits {
+            self.watch_store(now_ms);
+        }
+    }
+
+    /// Notices a store that hangs. One that nobody needs is sent a lookup of no players.
+    fn watch_store(&mut self, now_ms: u64) {
+        let is_pending = self.has_pending_requests();
+        self.is_failing |= self.watch.is_stalled(now_ms, is_pending);
+        if self.watch.start_probe(now_ms, is_pending) {
+            let players = Vec::new();
+            self.send_request(StoreRequest::Lookup { players }, now_ms, &mut Vec::new());
         }
     }
 
@@ -269,8 +288,13 @@ impl OpenPlayerStore {
     }
 
     fn on_reply(&mut self, report: StoreReply, now_ms: u64, events: &mut Vec<LeaseEvent>) {
+        let is_of_probe = matches!(&report, StoreReply::LookedUp(players, _) if players.is_empty());
+        self.watch.on_reply(now_ms, is_of_probe);
         if let StoreReply::LookedUp(players, found) = report {
             self.is_failing = found.is_err();
+            if is_of_probe {
+                return;
+            }
             let Self {
                 remote: elsewhere,
                 ledger,

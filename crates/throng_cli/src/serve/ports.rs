@@ -1,19 +1,11 @@
 //! The options of all TCP ports: certificates, proxies, and addresses for browsers.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use throng::net::{
-    AddressRange, PortSettings, PublicOrigin, TlsCertificate, TlsFiles, TlsReloader,
-};
+use throng::net::{AddressRange, PortSettings, PublicOrigin};
 
 use crate::CliError;
-
-/// Time between two checks of the certificate files.
-const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
+use crate::certificate::{CertificateArguments, ServedCertificate};
 
 /// A TCP port of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -41,16 +33,11 @@ impl TcpPort {
 /// Options of all TCP ports.
 #[derive(Debug, clap::Args)]
 pub(super) struct PortArguments {
-    /// Certificate for the TCP ports (TLS): PEM file, the server's certificate first, then intermediate ones [default: no TLS]
+    #[command(flatten)]
+    certificate: CertificateArguments,
+    /// TCP ports that use the certificate [default: all that are open]
     ///
-    /// The file and the key are read again when they change, and on SIGHUP. Open connections are kept. WebTransport makes its own
-    /// certificate.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_certificate: Option<PathBuf>,
-    /// Private key of the certificate: PEM file that only its owner and its group can read
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    tls_key: Option<PathBuf>,
-    /// Ports that use the certificate [default: all that are open]
+    /// WebTransport makes its own certificate.
     #[arg(
         long,
         value_name = "PORTS",
@@ -97,31 +84,15 @@ impl PortArguments {
             .filter(|port| addresses(*port).is_some())
             .collect();
         self.check(&open)?;
-        let mut ports = TcpPorts {
+        let ports = TcpPorts {
             arguments: self,
-            certificate: None,
-            tls: Vec::new(),
-            reloader: None,
-            is_reload_requested: Arc::default(),
-        };
-        if let (Some(certificate), Some(key)) = (&self.tls_certificate, &self.tls_key) {
-            let files = TlsFiles {
-                certificate: certificate.clone(),
-                key: key.clone(),
-            };
-            let failed = |error: String| CliError::new(format!("--tls-certificate: {error}"));
-            let certificate =
-                TlsCertificate::load(files).map_err(|error| failed(error.to_string()))?;
-            let reloader = TlsReloader::start(certificate.clone(), RELOAD_INTERVAL);
-            ports.reloader = Some(reloader.map_err(|error| failed(error.to_string()))?);
-            ports.certificate = Some(certificate);
-            ports.tls = if self.tls_ports.is_empty() {
+            certificate: self.certificate.open()?,
+            tls: if self.certificate.is_set() && self.tls_ports.is_empty() {
                 open
             } else {
                 self.tls_ports.clone()
-            };
-            listen_for_hangup(&ports.is_reload_requested);
-        }
+            },
+        };
         let shared = [TcpPort::Inspect, TcpPort::Metrics];
         let is_one = addresses(shared[0]).is_some() && addresses(shared[0]) == addresses(shared[1]);
         let differs = |of: &[TcpPort]| of.contains(&shared[0]) != of.contains(&shared[1]);
@@ -151,7 +122,7 @@ impl PortArguments {
                 )));
             }
         }
-        let is_used = self.tls_certificate.is_some() || !self.trusted_proxy.is_empty();
+        let is_used = self.certificate.is_set() || !self.trusted_proxy.is_empty();
         if is_used && open.is_empty() {
             return Err(CliError::new(
                 "--tls-certificate and --trusted-proxy are for TCP ports: expected --web, --inspect, --metrics or --admin, too",
@@ -178,19 +149,17 @@ impl PortArguments {
 #[derive(Debug)]
 pub(super) struct TcpPorts<'a> {
     arguments: &'a PortArguments,
-    certificate: Option<TlsCertificate>,
+    certificate: Option<ServedCertificate>,
     /// The ports that use the certificate.
     tls: Vec<TcpPort>,
-    reloader: Option<TlsReloader>,
-    /// Set by SIGHUP.
-    is_reload_requested: Arc<AtomicBool>,
 }
 
 impl TcpPorts<'_> {
     pub(super) fn settings(&self, port: TcpPort) -> PortSettings {
-        let certificate = self.certificate.clone();
+        let certificate = self.certificate.as_ref();
+        let certificate = certificate.filter(|_| self.tls.contains(&port));
         PortSettings {
-            tls: certificate.filter(|_| self.tls.contains(&port)),
+            tls: certificate.map(ServedCertificate::certificate),
             trusted_proxies: self.arguments.trusted_proxy.clone(),
             uses_proxy_protocol: self.arguments.proxy_protocol.contains(&port),
             ..PortSettings::default()
@@ -214,22 +183,8 @@ impl TcpPorts<'_> {
 
     /// Reloads the certificate if SIGHUP requested it. Costs one atomic exchange.
     pub(super) fn reload_if_requested(&self) {
-        if self.is_reload_requested.swap(false, Ordering::Relaxed)
-            && let Some(reloader) = &self.reloader
-        {
-            reloader.request();
+        if let Some(certificate) = &self.certificate {
+            certificate.reload_if_requested();
         }
     }
 }
-
-/// From now on, SIGHUP sets this flag instead of ending the program.
-#[cfg(unix)]
-fn listen_for_hangup(is_requested: &Arc<AtomicBool>) {
-    let listening = signal_hook::flag::register(signal_hook::consts::SIGHUP, is_requested.clone());
-    if let Err(error) = listening {
-        tracing::warn!(%error, "SIGHUP not handled: the certificate is only reloaded when its files change");
-    }
-}
-
-#[cfg(not(unix))]
-fn listen_for_hangup(_: &Arc<AtomicBool>) {}

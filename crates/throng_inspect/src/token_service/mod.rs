@@ -13,7 +13,7 @@
 //! Invariants: a request without a valid secret learns nothing but that. Bodies, connections and their time are limited. A refusal is
 //! counted; at most one per second is logged, so that strangers cannot fill the log. The service stores nothing about players.
 //!
-//! There is no TLS: keep the address private, or put a proxy with TLS before it.
+//! Requests contain secrets: on other than loopback addresses the port needs TLS, or a proxy with TLS before it.
 
 mod api;
 mod server;

@@ -310,7 +310,56 @@ fn is_timeout(kind: ErrorKind) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
+    use crate::handshake::ServerHandshakeSettings;
+    use crate::inbox::DisconnectReason;
+    use crate::path::write_numbered;
+    use crate::udp::{ConnectionHandler, UdpSettings};
+    use crate::{PROTOCOL_ID, SecretKey};
+
+    struct NoGame;
+
+    impl ConnectionHandler for NoGame {
+        fn connect(&self, _: ConnectionInfo) -> Option<ClientId> {
+            None
+        }
+
+        fn receive(&self, _: ClientId, _: &[u8]) {}
+
+        fn disconnect(&self, _: ClientId, _: DisconnectReason) {}
+    }
+
+    #[test]
+    fn unknown_addresses_of_one_network_share_a_rate() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let addresses = vec![socket.local_addr().unwrap()];
+        let settings = ServerHandshakeSettings::new(PROTOCOL_ID, addresses);
+        let handshake = ServerHandshake::new(settings, SecretKey::INSECURE).unwrap();
+        let shared = Arc::new(UdpShared::new(socket, UdpSettings::default()));
+        shared.clients_mut().insert(ClientId(1));
+        let mut router = DatagramRouter::new(shared.clone(), handshake, Arc::new(NoGame));
+        router.now_us = 10_000_000;
+        let mut datagram = Vec::new();
+        write_numbered(1, router.handshake.run(), &[7; 40], &mut datagram);
+        // How many of 1,000 datagrams for a client get to its shard.
+        let mut passed = |network: u16, addresses: u16| {
+            let before = shared.counters.read().throttled;
+            for nth in 0..1_000 {
+                let from = [0x2001, 0xdb8, 0, network, 0, 0, 0, nth % addresses];
+                router.route(&mut datagram.clone(), (from, 9).into());
+            }
+            1_000 - (shared.counters.read().throttled - before)
+        };
+        // Half a second of the rate of a client, as of one address.
+        assert_eq!(passed(1, 1), 256);
+        assert_eq!(passed(1, 1_000), 0);
+        // By chance two networks share a bucket.
+        let others = [2, 3, 4, 5].map(|network| passed(network, 1_000));
+        assert!(others.iter().all(|&passed| passed <= 256), "{others:?}");
+        assert!(others.contains(&256), "{others:?}");
+    }
 
     #[test]
     fn address_gets_its_datagram_rate_and_a_half_second_burst() {

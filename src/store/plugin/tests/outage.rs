@@ -1,6 +1,8 @@
 //! A store that is unreachable for longer than a lease, and leases that another server takes over: players are logged out with
 //! the reason, and game code that reacts to it can access the player store.
 
+use bevy_time::{Fixed, Time};
+
 use super::*;
 use crate::session::{LoggedOut, LogoutReason};
 
@@ -259,6 +261,38 @@ fn takeover_by_another_server_logs_players_out() {
     assert_eq!(logouts(&app), gone);
     assert_eq!(app.world().resource::<ObservedRemovals>().0.len(), 2);
     assert_eq!(app.world().resource::<PlayerStoreStats>().lost, 2);
+}
+
+#[test]
+fn server_whose_clock_is_ahead_takes_no_live_player() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in(&mut app, 7);
+    ticks(&mut app, 2);
+    let settings = PlayerStoreSettings {
+        server: "ahead".to_owned(),
+        reply_mode: StoreReplyMode::NextTick,
+        ..PlayerStoreSettings::default()
+    };
+    let lease_ms = u128::from(settings.leases.lease_ms + settings.leases.clock_grace_ms);
+    let mut ahead = game_with(disk, settings);
+    // Its own clock is that of its ticks, which come faster than time. By this clock the lease has expired.
+    let tick_ms = ahead
+        .world()
+        .resource::<Time<Fixed>>()
+        .timestep()
+        .as_millis();
+    ticks(&mut ahead, (2 * lease_ms / tick_ms) as u32);
+    log_in(&mut ahead, 7);
+    ticks(&mut ahead, 2);
+    let refused = messages_of::<PlayerLoadFailed>(&ahead);
+    let error = refused.first().map(|refused| &refused.error);
+    assert!(
+        matches!(error, Some(PlayerStoreError::Leased { .. })),
+        "{error:?}"
+    );
+    ticks(&mut app, 2);
+    assert!(is_live(&app, 7) && !is_live(&ahead, 7));
 }
 
 #[test]

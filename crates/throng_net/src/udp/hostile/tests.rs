@@ -41,10 +41,13 @@ struct TestSocketServer(UdpServer);
 
 impl TestSocketServer {
     fn start() -> Self {
+        Self::with_game(Arc::new(AdmitAll::default()))
+    }
+
+    fn with_game(game: Arc<dyn ConnectionHandler>) -> Self {
         let socket = ServerSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let settings = ServerHandshakeSettings::new(PROTOCOL_ID, vec![socket.address()]);
         let handshake = ServerHandshake::new(settings, SecretKey::INSECURE).unwrap();
-        let game: Arc<dyn ConnectionHandler> = Arc::new(AdmitAll::default());
         Self(UdpServer::start(socket, UdpSettings::default(), handshake, &game).unwrap())
     }
 
@@ -172,6 +175,42 @@ fn hostile_datagrams_are_counted_by_reason() {
     assert_eq!(refused + throttled, 640);
     assert!(refused > 0 && throttled > 0, "{after:?}");
     assert_eq!((after.clients, after.lost), (1, 0));
+}
+
+/// A game with a bug.
+struct PanicsAtConnect;
+
+impl ConnectionHandler for PanicsAtConnect {
+    fn connect(&self, _: ConnectionInfo) -> Option<ClientId> {
+        panic!("a bug of the game")
+    }
+
+    fn receive(&self, _: ClientId, _: &[u8]) {}
+
+    fn disconnect(&self, _: ClientId, _: DisconnectReason) {}
+}
+
+#[test]
+fn server_knows_that_its_thread_has_panicked() {
+    let server = TestSocketServer::with_game(Arc::new(PanicsAtConnect));
+    let socket = server.client_socket();
+    let mut connection = ClientConnection::new(server.token(1), EndpointSettings::default());
+    assert!(server.0.is_running());
+    let mut pacer = Pacer::new(std::time::Duration::from_millis(1));
+    let mut buffer = [0; 2_100];
+    for ms in 0..WAITS_MAX as u64 {
+        while let Ok(length) = socket.recv(&mut buffer) {
+            let _ = connection.receive(ms * 1_000, &mut buffer[..length], |_| ());
+        }
+        connection.update(ms * 1_000, |_, datagram| {
+            let _ = socket.send(datagram);
+        });
+        if !server.0.is_running() {
+            return;
+        }
+        pacer.wait();
+    }
+    panic!("expected the receiver to have ended");
 }
 
 #[test]
