@@ -9,8 +9,8 @@ pub struct ClusterNodeId(pub u32);
 pub struct NodeRun {
     /// The node.
     pub node: ClusterNodeId,
-    /// Counts the runs of the node.
-    pub run: u32,
+    /// Counts the runs of the node. A process begins at a multiple of [`RUNS_PER_PROCESS`](crate::RUNS_PER_PROCESS).
+    pub run: u64,
 }
 
 /// A gateway of the cluster.

@@ -20,22 +20,66 @@
 //! | file | holds |
 //! |---|---|
 //! | `ids` | nodes, their runs, gateways, records |
-//! | `rows` | the rows, and the requests to a store |
+//! | `request` | requests to a store, and the replies |
+//! | `rows` | the rows in memory: what every store has to do |
+//! | `store` | the contract of a store |
+//! | `postgres` | the rows on a Postgres server (feature `postgres`) |
 //! | `node` | a node |
 //! | `node/held_player` | a player in the memory of a node |
+//! | `node/replies` | how a node handles replies |
 //! | `node/requests` | which request of a node is pending |
+//! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |
+//! | `driver/` | drives a node with a store and a bus, in threads of its own |
+//! | `plugin/` | the players of a node in a Bevy app (feature `bevy`) |
+//! | `link/` | packets of clients between nodes and gateways: reliable over the bus |
+//! | `gateway/` | a gateway for clients, and the node's end (feature `gateway`) |
 //! | `routes` | the routes of a gateway |
 #![warn(missing_docs)]
 
+mod bus;
+mod driver;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod ids;
+mod link;
 mod node;
+#[cfg(feature = "bevy")]
+mod plugin;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod request;
 mod routes;
 mod rows;
+mod store;
 
-pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
-pub use node::{ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, RequestId};
-pub use routes::{PlayerRoute, PlayerRoutes};
-pub use rows::{
-    Arrival, ClusterReply, ClusterRequest, ClusterRows, ClusterSave, NODE_LATE_AFTER_MS,
-    RefusedWrite,
+pub use bus::{
+    BUS_VERSION, BusEvent, BusFull, BusMessage, BusPeer, BusRefusal, BusRelay, BusSendError,
+    BusSignal, BusStats, BusTransport, ClusterKey, FRAME_OVERHEAD_BYTES, InvalidClusterKey,
+    LocalBus, LocalTransport, MESSAGE_BYTES_MAX, MessageBus,
 };
+#[cfg(feature = "nats")]
+pub use bus::{BusConnectError, NatsSettings, NatsTransport};
+pub use driver::{DriverSettings, DriverStartError, DriverStats, NodeDriver};
+#[cfg(feature = "gateway")]
+pub use gateway::{
+    ClientGateway, GatewayPort, GatewayPortStats, GatewaySettings, GatewaySink, GatewayStats,
+};
+pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
+pub use link::{ClientBehind, LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};
+pub use node::{
+    ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, PlayerStay, RequestId,
+};
+#[cfg(feature = "bevy")]
+pub use plugin::{
+    ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterSystems, FrozenPlayer, LeaveReason,
+    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerMove,
+};
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresRows;
+pub use request::{
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
+    RUNS_PER_PROCESS, RefusedWrite,
+};
+pub use routes::{PlayerRoute, PlayerRoutes};
+pub use rows::ClusterRows;
+pub use store::{ClusterStore, ClusterStoreError, SharedRows};

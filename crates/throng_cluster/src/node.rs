@@ -1,17 +1,18 @@
 //! A node: which players it holds, and how they come and go.
 
 mod held_player;
+mod replies;
 mod requests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use throng_core::ids::PlayerId;
 
-use self::held_player::{HeldPlayer, HeldPlayers, HeldState};
-use self::requests::{PendingRequests, RequestKind, RequestWork};
-use crate::ids::{ClusterNodeId, GatewayId, NodeRun};
+use self::held_player::{HeldPlayers, HeldState};
+use self::requests::{PendingRequests, RequestKind, RequestWork, WrittenGroup};
+use crate::ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
+use crate::request::{Arrival, ClusterRequest};
 use crate::routes::PlayerRoute;
-use crate::rows::{Arrival, ClusterReply, ClusterRequest, RefusedWrite};
 
 /// How long a node may simulate after it sent a heartbeat that succeeded, in milliseconds. It is shorter than
 /// [`NODE_LATE_AFTER_MS`](crate::NODE_LATE_AFTER_MS) by a tenth, so that the node stops first although its clock runs up to a tenth slower
@@ -33,7 +34,18 @@ pub enum NodeOutput {
     Route(GatewayId, PlayerRoute),
 }
 
-/// Times of a node, in milliseconds.
+/// A player that a node holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayerStay {
+    /// The player.
+    pub player: PlayerId,
+    /// The epoch of its arrival. Another one than before: it has left and come back, and may have changed elsewhere.
+    pub arrival: u64,
+    /// Whether it is not to be changed: it moves to another node, or logs out.
+    pub is_frozen: bool,
+}
+
+/// Times and limits of a node. Times are in milliseconds.
 ///
 /// ```
 /// use throng_cluster::NodeSettings;
@@ -51,6 +63,8 @@ pub struct NodeSettings {
     pub request_timeout_ms: u64,
     /// Between two saves of all changed players. A failure of the node loses at most this time of play.
     pub save_interval_ms: u64,
+    /// Maximum number of players per save, and those that exchanged something with them. A save has to end in `request_timeout_ms`.
+    pub saved_players_max: usize,
     /// Between two reads while players are expected.
     pub busy_read_interval_ms: u64,
     /// Between two reads while none is: a wake-up may be lost.
@@ -71,6 +85,7 @@ impl Default for NodeSettings {
             heartbeat_interval_ms: 300,
             request_timeout_ms: 450,
             save_interval_ms: 10_000,
+            saved_players_max: 256,
             busy_read_interval_ms: 50,
             idle_read_interval_ms: 1_000,
             take_back_after_ms: 1_000,
@@ -88,6 +103,8 @@ pub struct NodeStats {
     pub handed_off: u64,
     /// Players adopted.
     pub adopted: u64,
+    /// Players that logged out and were saved.
+    pub released: u64,
     /// Players taken back from late nodes.
     pub taken_back: u64,
     /// Requests without a reply in time.
@@ -104,21 +121,24 @@ pub struct ClusterNode {
     gateways: Vec<GatewayId>,
     players: HeldPlayers,
     logins: BTreeSet<PlayerId>,
+    log_outs: BTreeSet<PlayerId>,
     arrivals: VecDeque<Arrival>,
     /// Routes that a gateway has not acknowledged, and when they are sent next.
     routes: BTreeMap<(GatewayId, PlayerId), (PlayerRoute, u64)>,
     requests: PendingRequests,
     /// Until when it may simulate what it holds; 0 before the first heartbeat of the run.
     valid_until_ms: u64,
+    is_superseded: bool,
     next_heartbeat_ms: u64,
     next_save_ms: u64,
+    next_release_ms: u64,
     next_arrivals_ms: u64,
     next_claim_ms: u64,
     stats: NodeStats,
 }
 
 impl ClusterNode {
-    /// A node that holds nobody. The number of the run must be higher than that of its earlier runs.
+    /// A node that holds nobody. The run is that of [`ClusterReply::Started`](crate::ClusterReply::Started).
     #[must_use]
     pub const fn new(run: NodeRun, settings: NodeSettings, gateways: Vec<GatewayId>) -> Self {
         Self {
@@ -127,17 +147,21 @@ impl ClusterNode {
             gateways,
             players: HeldPlayers(BTreeMap::new()),
             logins: BTreeSet::new(),
+            log_outs: BTreeSet::new(),
             arrivals: VecDeque::new(),
             routes: BTreeMap::new(),
             requests: PendingRequests::new(),
             valid_until_ms: 0,
+            is_superseded: false,
             next_heartbeat_ms: 0,
             next_save_ms: 0,
+            next_release_ms: 0,
             next_arrivals_ms: 0,
             next_claim_ms: 0,
             stats: NodeStats {
                 handed_off: 0,
                 adopted: 0,
+                released: 0,
                 taken_back: 0,
                 unknown_outcomes: 0,
                 runs_ended: 0,
@@ -163,6 +187,23 @@ impl ClusterNode {
         now_ms < self.valid_until_ms
     }
 
+    /// Whether another process runs as this node. This one has dropped all players and does nothing any more.
+    #[must_use]
+    pub const fn is_superseded(&self) -> bool {
+        self.is_superseded
+    }
+
+    /// The players that it holds and may simulate or keep frozen, in ascending order.
+    pub fn stays(&self, now_ms: u64) -> impl Iterator<Item = PlayerStay> {
+        let held = self.players.0.iter().filter(move |_| self.is_valid(now_ms));
+        let held = held.filter(|(_, held)| !matches!(held.state, HeldState::Moved { .. }));
+        held.map(|(&player, held)| PlayerStay {
+            player,
+            arrival: held.arrival,
+            is_frozen: held.state != HeldState::Live,
+        })
+    }
+
     /// Whether it simulates a player now. Frozen players are not simulated.
     #[must_use]
     pub fn is_live(&self, player: PlayerId, now_ms: u64) -> bool {
@@ -183,6 +224,12 @@ impl ClusterNode {
         let held = self.players.0.get(&player);
         let held = held.filter(|_| self.is_live(player, now_ms))?;
         Some(&held.record.bytes)
+    }
+
+    /// The record of a player that it holds, frozen or not; `None` for others.
+    #[must_use]
+    pub fn record(&self, player: PlayerId) -> Option<&ClusterRecord> {
+        self.players.0.get(&player).map(|held| &held.record)
     }
 
     /// The state of a player that it simulates, to change it; `None` for others. Call it within the tick.
@@ -242,6 +289,19 @@ impl ClusterNode {
             .is_some()
     }
 
+    /// Saves a player and gives it up: its client has logged out. It is frozen from now on. A player on its way to another node is given up
+    /// if it stays after all. `false` if this node does not hold it.
+    pub fn log_out(&mut self, player: PlayerId) -> bool {
+        let Some(held) = self.players.0.get_mut(&player) else {
+            return false;
+        };
+        if held.state == HeldState::Live {
+            held.state = HeldState::Leaving;
+        }
+        self.log_outs.insert(player);
+        true
+    }
+
     /// Another node says that players wait for this one.
     pub const fn on_wake(&mut self, now_ms: u64) {
         self.next_arrivals_ms = now_ms;
@@ -257,6 +317,9 @@ impl ClusterNode {
 
     /// Does the work that is due at this time. Call it at least once per tick.
     pub fn poll(&mut self, now_ms: u64) -> Vec<NodeOutput> {
+        if self.is_superseded {
+            return Vec::new();
+        }
         let timeout_ms = self.settings.request_timeout_ms;
         for work in self.requests.take_overdue(now_ms, timeout_ms) {
             self.stats.unknown_outcomes += 1;
@@ -296,6 +359,7 @@ impl ClusterNode {
     fn end_run(&mut self) {
         self.run.run += 1;
         self.players.0.clear();
+        self.log_outs.clear();
         self.arrivals.clear();
         self.routes.clear();
         self.requests.clear();
@@ -333,12 +397,19 @@ impl ClusterNode {
             );
         } else if let Some(player) = find(|state| matches!(state, HeldState::Moving(_))) {
             self.write_hand_off(player, now_ms, outputs);
+        } else if let Some(player) =
+            find(|state| state == HeldState::Leaving).filter(|_| now_ms >= self.next_release_ms)
+        {
+            self.write_release(player, now_ms, outputs);
         } else if let Some(player) = self.logins.pop_first() {
             let request = ClusterRequest::LogIn { run, player };
             self.send(RequestWork::LogIn(player), request, now_ms, outputs);
         } else if now_ms >= self.next_save_ms {
             self.next_save_ms = now_ms + self.settings.save_interval_ms;
-            let saves = self.players.unsaved();
+            let (saves, is_more) = self.players.unsaved(self.settings.saved_players_max);
+            if is_more {
+                self.next_save_ms = now_ms;
+            }
             if !saves.is_empty() {
                 let saved = saves.iter().map(|save| (save.player, save.record.revision));
                 let work = RequestWork::Save(saved.collect());
@@ -368,27 +439,25 @@ impl ClusterNode {
         else {
             return;
         };
-        let all = std::iter::once(&own).chain(&saves);
-        let saved = all
-            .map(|save| (save.player, save.record.revision))
-            .collect();
-        let epoch = own.epoch;
+        let work = RequestWork::HandOff(WrittenGroup::new(&own, &saves));
+        let run = self.run;
         let request = ClusterRequest::HandOff {
-            run: self.run,
+            run,
             player: own,
             to,
             saves,
         };
-        self.send(
-            RequestWork::HandOff {
-                player,
-                epoch,
-                saved,
-            },
-            request,
-            now_ms,
-            outputs,
-        );
+        self.send(work, request, now_ms, outputs);
+    }
+
+    fn write_release(&mut self, player: PlayerId, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
+        let Some((player, saves)) = self.players.joined_saves(player) else {
+            return;
+        };
+        let work = RequestWork::Release(WrittenGroup::new(&player, &saves));
+        let run = self.run;
+        let request = ClusterRequest::Release { run, player, saves };
+        self.send(work, request, now_ms, outputs);
     }
 
     /// Reads the owner of a player that is uncertain, or was handed off.
@@ -460,201 +529,6 @@ impl ClusterNode {
                 node: self.run.node,
             };
             self.routes.insert((gateway, player), (route, 0));
-        }
-    }
-
-    /// The outcome of a request is not known: it may also be executed later.
-    fn on_unknown(&mut self, work: RequestWork) {
-        match work {
-            RequestWork::HandOff { player, epoch, .. } | RequestWork::RaiseEpoch(player, epoch) => {
-                self.set_state((player, epoch), HeldState::Uncertain);
-            }
-            // If it was adopted, it is in no list of arrivals any more.
-            RequestWork::Adopt(arrival) => self.arrivals.push_front(arrival),
-            RequestWork::LogIn(_) | RequestWork::ClaimLate | RequestWork::TakeBack(..) => {
-                self.next_arrivals_ms = 0;
-            }
-            RequestWork::Save(_) => self.next_save_ms = 0,
-            RequestWork::Heartbeat | RequestWork::ReadOwner(_) | RequestWork::ReadArrivals => {}
-        }
-    }
-
-    /// Sets the state of a player that is held with this epoch. It may have left and come back since a request was sent.
-    fn set_state(&mut self, (player, epoch): (PlayerId, u64), state: HeldState) {
-        if let Some(held) = self.players.get_mut_at(player, epoch) {
-            held.state = state;
-        }
-    }
-
-    /// Handles the reply to a request. Returns the node to wake, if any, as an output.
-    pub fn on_reply(
-        &mut self,
-        now_ms: u64,
-        id: RequestId,
-        reply: ClusterReply,
-    ) -> Option<NodeOutput> {
-        let (sent_ms, work) = self.requests.take(id)?;
-        match work {
-            RequestWork::Heartbeat => self.on_heartbeat(sent_ms, &reply),
-            RequestWork::Save(saved) => match reply {
-                ClusterReply::Done => self.players.mark_saved(&saved),
-                ClusterReply::Refused(_) => self.end_run(),
-                _ => self.next_save_ms = now_ms + self.settings.busy_read_interval_ms,
-            },
-            RequestWork::HandOff {
-                player,
-                epoch,
-                saved,
-            } => return self.on_hand_off(now_ms, (player, epoch), &saved, &reply),
-            RequestWork::RaiseEpoch(player, epoch) => match reply {
-                ClusterReply::Done => self.go_on((player, epoch), epoch + 1),
-                ClusterReply::Refused(_) => self.set_state((player, epoch), HeldState::Checking),
-                _ => {}
-            },
-            RequestWork::TakeBack(player, given) => {
-                if reply == ClusterReply::Done {
-                    self.stats.taken_back += 1;
-                    self.players.remove_moved(player, given);
-                    self.next_arrivals_ms = now_ms;
-                }
-            }
-            RequestWork::LogIn(player) => match reply {
-                ClusterReply::Done => self.next_arrivals_ms = now_ms,
-                ClusterReply::Away => _ = self.logins.insert(player),
-                _ => {}
-            },
-            RequestWork::ReadOwner(player) => self.on_owner(player, &reply),
-            RequestWork::ReadArrivals => {
-                if let ClusterReply::Arrivals(arrivals) = reply {
-                    self.queue_arrivals(&arrivals);
-                }
-            }
-            RequestWork::Adopt(arrival) => self.on_adopted(now_ms, arrival, reply),
-            RequestWork::ClaimLate => {
-                if reply == ClusterReply::Done {
-                    self.next_arrivals_ms = now_ms;
-                }
-            }
-        }
-        None
-    }
-
-    fn on_heartbeat(&mut self, sent_ms: u64, reply: &ClusterReply) {
-        match reply {
-            ClusterReply::Done => {
-                let until_ms = sent_ms + NODE_VALID_MS;
-                self.valid_until_ms = self.valid_until_ms.max(until_ms);
-            }
-            ClusterReply::Refused(_) => self.end_run(),
-            _ => {}
-        }
-    }
-
-    fn on_hand_off(
-        &mut self,
-        now_ms: u64,
-        (player, epoch): (PlayerId, u64),
-        saved: &[(PlayerId, u64)],
-        reply: &ClusterReply,
-    ) -> Option<NodeOutput> {
-        match reply {
-            ClusterReply::Done => {
-                self.players.mark_saved(saved);
-                let held = self.players.get_mut_at(player, epoch)?;
-                let HeldState::Moving(to) = held.state else {
-                    return None;
-                };
-                held.state = HeldState::Moved {
-                    epoch: epoch + 1,
-                    since_ms: now_ms,
-                    next_read_ms: now_ms + self.settings.busy_read_interval_ms,
-                };
-                self.stats.handed_off += 1;
-                self.end_route(player);
-                Some(NodeOutput::Wake(to.node))
-            }
-            ClusterReply::Refused(RefusedWrite::TargetLate) | ClusterReply::Away => {
-                self.set_state((player, epoch), HeldState::Live);
-                None
-            }
-            _ => {
-                self.end_run();
-                None
-            }
-        }
-    }
-
-    fn end_route(&mut self, player: PlayerId) {
-        self.routes.retain(|(_, of), _| *of != player);
-    }
-
-    /// A player stays after all, with another epoch.
-    fn go_on(&mut self, (player, epoch): (PlayerId, u64), new_epoch: u64) {
-        if let Some(held) = self.players.get_mut_at(player, epoch) {
-            held.epoch = new_epoch;
-            held.state = HeldState::Live;
-            self.route(player, new_epoch);
-        }
-    }
-
-    fn on_owner(&mut self, player: PlayerId, reply: &ClusterReply) {
-        let ClusterReply::Owner(owner, epoch, is_adopted) = *reply else {
-            return;
-        };
-        let held = self.players.0.get(&player);
-        // The reply to a read before the player was adopted has an older epoch.
-        let Some(held) = held.filter(|held| epoch > held.epoch) else {
-            return;
-        };
-        let is_own = owner == Some(self.run);
-        match held.state {
-            // An earlier request has raised the epoch. If it had left and come back, the epoch were higher.
-            HeldState::Checking if is_own && epoch == held.epoch + 1 => {
-                let held_epoch = held.epoch;
-                self.go_on((player, held_epoch), epoch);
-            }
-            // Its hand-off was done. If it is back already, it has to be adopted again: it may have changed.
-            HeldState::Checking => {
-                self.stats.handed_off += 1;
-                self.end_route(player);
-                self.players.remove(player);
-            }
-            HeldState::Moved { epoch: given, .. } if is_own || epoch > given || is_adopted => {
-                self.players.remove(player);
-            }
-            _ => {}
-        }
-    }
-
-    fn queue_arrivals(&mut self, arrivals: &[Arrival]) {
-        for &arrival in arrivals {
-            let held = self.players.0.get(&arrival.player);
-            let is_held = held.is_some_and(|held| held.epoch >= arrival.epoch);
-            if !is_held && !self.arrivals.contains(&arrival) {
-                self.arrivals.push_back(arrival);
-            }
-        }
-    }
-
-    fn on_adopted(&mut self, now_ms: u64, arrival: Arrival, reply: ClusterReply) {
-        match reply {
-            ClusterReply::Adopted(record) => {
-                let Arrival { player, epoch } = arrival;
-                let known = self.players.0.get(&player);
-                if known.is_some_and(|held| held.epoch >= epoch) {
-                    return;
-                }
-                self.players.remove(player);
-                let held = HeldPlayer::adopted(epoch, record);
-                self.players.0.insert(player, held);
-                self.stats.adopted += 1;
-                self.route(player, epoch);
-            }
-            ClusterReply::Away => {
-                self.arrivals.push_back(arrival);
-                self.next_arrivals_ms = now_ms + self.settings.busy_read_interval_ms;
-            }
-            _ => {}
         }
     }
 }

@@ -1,145 +1,14 @@
-//! The rows of a cluster, in memory, and the requests to them. Each request is one transaction: all of it happens, or nothing.
+//! The rows of a cluster, in memory: what any store has to do with the same requests.
 
 use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
-
-/// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node stops
-/// to simulate as long after it *sent* its last successful heartbeat, so before anybody can claim.
-pub const NODE_LATE_AFTER_MS: u64 = 1_500;
-
-/// New values of a player whom the caller owns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClusterSave {
-    /// The player.
-    pub player: PlayerId,
-    /// The epoch with which the caller owns it.
-    pub epoch: u64,
-    /// Its state.
-    pub record: ClusterRecord,
-}
-
-/// A request of a node to the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClusterRequest {
-    /// The node runs. The first one of a run registers it.
-    Heartbeat {
-        /// The run that sends the request.
-        run: NodeRun,
-    },
-    /// Saves all these players, or none.
-    Save {
-        /// The run that sends the request.
-        run: NodeRun,
-        /// The players; those that exchanged something unsaved are together.
-        saves: Vec<ClusterSave>,
-    },
-    /// Gives a player to another node, with its state, and saves others with it.
-    HandOff {
-        /// The run that sends the request.
-        run: NodeRun,
-        /// The player.
-        player: ClusterSave,
-        /// The new owner.
-        to: NodeRun,
-        /// Players that exchanged something unsaved with the player.
-        saves: Vec<ClusterSave>,
-    },
-    /// Raises the epoch of a player whom the caller owns, so that no earlier request about it can succeed any more.
-    RaiseEpoch {
-        /// The run that sends the request.
-        run: NodeRun,
-        /// The player.
-        player: PlayerId,
-        /// The epoch with which the caller owns it.
-        epoch: u64,
-    },
-    /// Reads who owns a player.
-    ReadOwner {
-        /// The player.
-        player: PlayerId,
-    },
-    /// Reads the players that the caller owns and has not adopted.
-    ReadArrivals {
-        /// The run that sends the request.
-        run: NodeRun,
-    },
-    /// Adopts a player: its new owner has it. Repeating it changes nothing.
-    Adopt {
-        /// The run that sends the request.
-        run: NodeRun,
-        /// The player.
-        player: PlayerId,
-        /// The epoch of the arrival.
-        epoch: u64,
-    },
-    /// Takes a player back from a late node that has not adopted it.
-    TakeBack {
-        /// The run that sends the request.
-        run: NodeRun,
-        /// The player.
-        player: PlayerId,
-        /// The epoch with which the late node owns it.
-        epoch: u64,
-    },
-    /// Claims players of late nodes and of earlier runs, up to a maximum number. They become arrivals.
-    ClaimLate {
-        /// The run that sends the request.
-        run: NodeRun,
-        /// Maximum number of players.
-        players_max: usize,
-    },
-    /// Claims a player that nobody owns: a login. The player becomes an arrival.
-    LogIn {
-        /// The run that sends the request.
-        run: NodeRun,
-        /// The player.
-        player: PlayerId,
-    },
-}
-
-/// A player that waits to be adopted by its owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// The player.
-    pub player: PlayerId,
-    /// The epoch of the owner.
-    pub epoch: u64,
-}
-
-/// Why the store has changed nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedWrite {
-    /// The caller does not own a player with that epoch.
-    NotOwner,
-    /// The target of a hand-off is late or gone.
-    TargetLate,
-    /// The store has a newer state of a player.
-    OlderState,
-    /// The run of the caller was declared dead, or the node has a newer one.
-    RunEnded,
-    /// The target of [`ClusterRequest::TakeBack`] is alive, or has adopted the player.
-    NotLate,
-}
-
-/// The reply to a [`ClusterRequest`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClusterReply {
-    /// It is done.
-    Done,
-    /// Nothing was changed.
-    Refused(RefusedWrite),
-    /// The owner of a player, its epoch, and whether the owner has adopted it.
-    Owner(Option<NodeRun>, u64, bool),
-    /// Players that wait to be adopted.
-    Arrivals(Vec<Arrival>),
-    /// The state of an adopted player.
-    Adopted(ClusterRecord),
-    /// The store is away: nothing was done, and nothing will be.
-    Away,
-}
+use crate::request::{
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
+    RUNS_PER_PROCESS, RefusedWrite,
+};
 
 #[derive(Clone, Debug, Default)]
 struct OwnedPlayerRow {
@@ -149,9 +18,10 @@ struct OwnedPlayerRow {
     record: ClusterRecord,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct NodeRow {
-    run: u32,
+    name: String,
+    run: u64,
     heartbeat_ms: u64,
     is_dead: bool,
 }
@@ -194,6 +64,9 @@ impl ClusterRows {
     /// Executes a request at a time of the store's clock, in milliseconds.
     pub fn execute(&mut self, request: ClusterRequest, now_ms: u64) -> ClusterReply {
         let result = match request {
+            ClusterRequest::StartRun { name } => return self.start_run(&name, now_ms),
+            ClusterRequest::EndRun { run } => self.end_run(run),
+            ClusterRequest::ReadNodes => return self.read_nodes(now_ms),
             ClusterRequest::Heartbeat { run } => self.heartbeat(run, now_ms),
             ClusterRequest::Save { run, saves } => self.save(run, &saves),
             ClusterRequest::HandOff {
@@ -202,6 +75,7 @@ impl ClusterRows {
                 to,
                 saves,
             } => self.hand_off(run, player, to, saves, now_ms),
+            ClusterRequest::Release { run, player, saves } => self.release(run, player, saves),
             ClusterRequest::RaiseEpoch { run, player, epoch } => {
                 self.change_owned(run, player, epoch, |row| row.epoch += 1)
             }
@@ -219,17 +93,55 @@ impl ClusterRows {
         result.map_or_else(ClusterReply::Refused, |()| ClusterReply::Done)
     }
 
-    fn heartbeat(&mut self, run: NodeRun, now_ms: u64) -> Result<(), RefusedWrite> {
+    fn start_run(&mut self, name: &str, now_ms: u64) -> ClusterReply {
+        let known = self.nodes.iter().find(|(_, row)| row.name == name);
+        let run = match known {
+            None => NodeRun {
+                node: ClusterNodeId(self.nodes.len() as u32),
+                run: RUNS_PER_PROCESS,
+            },
+            Some((&node, row)) if row.is_dead || is_late(row, now_ms) => NodeRun {
+                node,
+                run: (row.run / RUNS_PER_PROCESS + 1) * RUNS_PER_PROCESS,
+            },
+            Some(_) => return ClusterReply::Refused(RefusedWrite::NodeRuns),
+        };
         let row = NodeRow {
+            name: name.to_owned(),
             run: run.run,
             heartbeat_ms: now_ms,
             is_dead: false,
         };
-        let known = self.nodes.entry(run.node).or_insert(row);
-        if run.run < known.run || (run.run == known.run && known.is_dead) {
+        self.nodes.insert(run.node, row);
+        ClusterReply::Started(run)
+    }
+
+    fn end_run(&mut self, run: NodeRun) -> Result<(), RefusedWrite> {
+        let row = self.nodes.get_mut(&run.node);
+        let row = row.filter(|row| row.run == run.run && !row.is_dead);
+        row.map(|row| row.is_dead = true)
+            .ok_or(RefusedWrite::RunEnded)
+    }
+
+    fn read_nodes(&self, now_ms: u64) -> ClusterReply {
+        let nodes = self.nodes.iter().map(|(&node, row)| NodeEntry {
+            name: row.name.clone(),
+            run: NodeRun { node, run: row.run },
+            is_alive: !row.is_dead && !is_late(row, now_ms),
+        });
+        ClusterReply::Nodes(nodes.collect())
+    }
+
+    fn heartbeat(&mut self, run: NodeRun, now_ms: u64) -> Result<(), RefusedWrite> {
+        let row = self.nodes.get_mut(&run.node);
+        let row = row.ok_or(RefusedWrite::RunEnded)?;
+        if run.run < row.run {
+            return Err(RefusedWrite::NewerRun);
+        }
+        if run.run == row.run && row.is_dead {
             return Err(RefusedWrite::RunEnded);
         }
-        *known = row;
+        (row.run, row.heartbeat_ms, row.is_dead) = (run.run, now_ms, false);
         Ok(())
     }
 
@@ -278,14 +190,27 @@ impl ClusterRows {
         let moved = player.player;
         saves.push(player);
         self.save(run, &saves)?;
-        self.give(moved, to);
+        self.give(moved, Some(to));
         Ok(())
     }
 
-    /// Makes this run the owner, who has to adopt the player.
-    fn give(&mut self, player: PlayerId, to: NodeRun) {
+    fn release(
+        &mut self,
+        run: NodeRun,
+        player: ClusterSave,
+        mut saves: Vec<ClusterSave>,
+    ) -> Result<(), RefusedWrite> {
+        let released = player.player;
+        saves.push(player);
+        self.save(run, &saves)?;
+        self.give(released, None);
+        Ok(())
+    }
+
+    /// Makes this run the owner, who has to adopt the player; or nobody.
+    fn give(&mut self, player: PlayerId, to: Option<NodeRun>) {
         let row = self.players.entry(player).or_default();
-        row.owner = Some(to);
+        row.owner = to;
         row.epoch += 1;
         row.is_adopted = false;
     }
@@ -343,7 +268,7 @@ impl ClusterRows {
         if row.is_adopted || self.is_alive(owner, now_ms) {
             return Err(RefusedWrite::NotLate);
         }
-        self.give(player, run);
+        self.give(player, Some(run));
         Ok(())
     }
 
@@ -367,7 +292,7 @@ impl ClusterRows {
         let late = owned.filter(|(_, owner)| !self.is_alive(*owner, now_ms));
         let late: Vec<_> = late.map(|(player, _)| player).take(players_max).collect();
         for player in late {
-            self.give(player, run);
+            self.give(player, Some(run));
         }
         Ok(())
     }
@@ -376,10 +301,10 @@ impl ClusterRows {
         if !self.is_alive(run, now_ms) {
             return Err(RefusedWrite::RunEnded);
         }
-        let row = self.players.get(&player);
-        row.filter(|row| row.owner.is_none())
-            .ok_or(RefusedWrite::NotOwner)?;
-        self.give(player, run);
+        if self.players.entry(player).or_default().owner.is_some() {
+            return Err(RefusedWrite::NotOwner);
+        }
+        self.give(player, Some(run));
         Ok(())
     }
 }

@@ -78,7 +78,7 @@ pub use lease_table::{LeaseEvent, LeaseTable, LeaseTableSettings};
 pub use memory_store::{MemoryDisk, MemoryStore};
 pub use peers::{LocalPeers, PeerFaults, PeerHub, PeerMessage, Peers};
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresSource, PostgresStore};
+pub use postgres::{PostgresSession, PostgresSource, PostgresStore, SessionError};
 pub use record::{PlayerRecord, StoredAttribute};
 pub use registration::{RegistrationTerms, SERVER_ENTRY_TTL_MS};
 pub use save_batch::{PlayerSave, SaveBatch};

@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::ids::PlayerId;
 
 use crate::ids::{ClusterRecord, NodeRun};
-use crate::rows::ClusterSave;
+use crate::request::ClusterSave;
 
 /// What a node does with a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeldState {
     /// It simulates the player.
     Live,
+    /// The player is frozen and logs out.
+    Leaving,
     /// The player is frozen; its hand-off is to be written, or is being written.
     Moving(NodeRun),
-    /// The outcome of its hand-off is unknown: the epoch is to be raised.
+    /// The outcome of its hand-off or log-out is unknown: the epoch is to be raised.
     Uncertain,
     /// The epoch could not be raised: its owner is to be read.
     Checking,
@@ -31,6 +33,8 @@ pub(super) enum HeldState {
 pub(super) struct HeldPlayer {
     /// The epoch with which this node owns it.
     pub epoch: u64,
+    /// The epoch with which it arrived.
+    pub arrival: u64,
     pub record: ClusterRecord,
     /// The newest revision that the store has.
     pub saved_revision: u64,
@@ -44,6 +48,7 @@ impl HeldPlayer {
     pub fn adopted(epoch: u64, record: ClusterRecord) -> Self {
         Self {
             epoch,
+            arrival: epoch,
             saved_revision: record.revision,
             record,
             joined: BTreeSet::new(),
@@ -88,12 +93,23 @@ impl HeldPlayers {
             .map(|(player, _)| *player)
     }
 
-    /// What all unsaved players have.
-    pub fn unsaved(&self) -> Vec<ClusterSave> {
-        let unsaved = self.0.iter().filter(|(_, held)| held.is_unsaved());
-        unsaved
-            .map(|(player, held)| held.to_save(*player))
-            .collect()
+    /// What unsaved players have, up to a maximum number, and whether there are more. Those that exchanged something are together.
+    pub fn unsaved(&self, players_max: usize) -> (Vec<ClusterSave>, bool) {
+        let (mut saves, mut found) = (Vec::new(), BTreeSet::new());
+        for (&player, held) in &self.0 {
+            if !held.is_unsaved() || found.contains(&player) {
+                continue;
+            }
+            if saves.len() >= players_max {
+                return (saves, true);
+            }
+            let Some((own, others)) = self.joined_saves(player) else {
+                continue;
+            };
+            let group = std::iter::once(own).chain(others);
+            saves.extend(group.inspect(|save| _ = found.insert(save.player)));
+        }
+        (saves, false)
     }
 
     /// What a player has, and what those have that it exchanged something unsaved with, directly or by others.

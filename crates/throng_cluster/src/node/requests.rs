@@ -3,7 +3,7 @@
 use throng_core::ids::PlayerId;
 
 use super::RequestId;
-use crate::rows::Arrival;
+use crate::request::{Arrival, ClusterSave};
 
 /// Kinds of requests. Those of one kind follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +21,34 @@ impl RequestKind {
     const COUNT: usize = 6;
 }
 
+/// A player that is given away, and what is saved with it.
+#[derive(Clone, Debug)]
+pub(super) struct WrittenGroup {
+    /// The player, and the epoch with which this node owns it.
+    pub moved: (PlayerId, u64),
+    /// All saved players, and their revisions.
+    pub saved: Vec<(PlayerId, u64)>,
+}
+
+impl WrittenGroup {
+    pub fn new(moved: &ClusterSave, saves: &[ClusterSave]) -> Self {
+        let all = std::iter::once(moved).chain(saves);
+        Self {
+            moved: (moved.player, moved.epoch),
+            saved: all
+                .map(|save| (save.player, save.record.revision))
+                .collect(),
+        }
+    }
+}
+
 /// What a pending request does, for its reply.
 #[derive(Clone, Debug)]
 pub(super) enum RequestWork {
     Heartbeat,
     Save(Vec<(PlayerId, u64)>),
-    HandOff {
-        player: PlayerId,
-        epoch: u64,
-        saved: Vec<(PlayerId, u64)>,
-    },
+    HandOff(WrittenGroup),
+    Release(WrittenGroup),
     /// With the epoch that is raised.
     RaiseEpoch(PlayerId, u64),
     /// With the epoch of the node that it is taken from.
@@ -47,7 +65,8 @@ impl RequestWork {
         match self {
             Self::Heartbeat => RequestKind::Heartbeat,
             Self::Save(_)
-            | Self::HandOff { .. }
+            | Self::HandOff(_)
+            | Self::Release(_)
             | Self::RaiseEpoch(..)
             | Self::TakeBack(..)
             | Self::LogIn(_) => RequestKind::Write,
@@ -103,6 +122,13 @@ impl PendingRequests {
         let mut slots = self.pending.iter_mut();
         let slot = slots.find(|slot| slot.as_ref().is_some_and(|pending| pending.id == id))?;
         slot.take().map(|pending| (pending.sent_ms, pending.work))
+    }
+
+    /// Forgets a pending adoption of a player with this epoch or an earlier one: its reply is ignored.
+    pub fn cancel_adoption(&mut self, player: PlayerId, epoch: u64) {
+        let slot = &mut self.pending[RequestKind::Adopt as usize];
+        let is_of = |work: &RequestWork| matches!(work, RequestWork::Adopt(arrival) if arrival.player == player && arrival.epoch <= epoch);
+        slot.take_if(|pending| is_of(&pending.work));
     }
 
     /// Removes the requests that wait for longer than this.

@@ -5,10 +5,10 @@ use super::*;
 const PLAYER: PlayerId = PlayerId(7);
 const OTHER: PlayerId = PlayerId(8);
 
-fn run(node: u32, run: u32) -> NodeRun {
+fn run(node: u32, nth: u64) -> NodeRun {
     NodeRun {
-        node: ClusterNodeId(node),
-        run,
+        node: ClusterNodeId(node - 1),
+        run: nth * RUNS_PER_PROCESS,
     }
 }
 
@@ -31,7 +31,9 @@ fn save(player: PlayerId, epoch: u64, revision: u64) -> ClusterSave {
 fn two_nodes() -> ClusterRows {
     let mut rows = ClusterRows::default();
     for node in [1, 2] {
-        rows.execute(ClusterRequest::Heartbeat { run: run(node, 1) }, 0);
+        let name = format!("n{node}");
+        let started = rows.execute(ClusterRequest::StartRun { name }, 0);
+        assert_eq!(started, ClusterReply::Started(run(node, 1)));
     }
     for player in [PLAYER, OTHER] {
         rows.insert_player(player, b"");
@@ -111,7 +113,54 @@ fn run_that_was_declared_dead_stays_dead() {
     let next = rows.execute(ClusterRequest::Heartbeat { run: run(1, 2) }, 1_503);
     assert_eq!(next, ClusterReply::Done);
     let former = rows.execute(ClusterRequest::Heartbeat { run: run(1, 1) }, 1_504);
-    assert_eq!(former, ClusterReply::Refused(RefusedWrite::RunEnded));
+    assert_eq!(former, ClusterReply::Refused(RefusedWrite::NewerRun));
+}
+
+#[test]
+fn second_process_of_a_name_waits_until_the_first_is_late_or_ends() {
+    let start = |rows: &mut ClusterRows, now_ms| {
+        let name = "n1".to_owned();
+        rows.execute(ClusterRequest::StartRun { name }, now_ms)
+    };
+    let mut rows = two_nodes();
+    let early = start(&mut rows, 1_500);
+    assert_eq!(early, ClusterReply::Refused(RefusedWrite::NodeRuns));
+    assert_eq!(start(&mut rows, 1_501), ClusterReply::Started(run(1, 2)));
+    // The former process, which has counted its runs meanwhile, can neither come back nor end the newer run.
+    for (nth, refused) in [(0, RefusedWrite::NewerRun), (9, RefusedWrite::NewerRun)] {
+        let mut former = run(1, 1);
+        former.run += nth;
+        let heartbeat = rows.execute(ClusterRequest::Heartbeat { run: former }, 1_502);
+        assert_eq!(heartbeat, ClusterReply::Refused(refused));
+        let ended = rows.execute(ClusterRequest::EndRun { run: former }, 1_502);
+        assert_eq!(ended, ClusterReply::Refused(RefusedWrite::RunEnded));
+    }
+    let ended = rows.execute(ClusterRequest::EndRun { run: run(1, 2) }, 1_503);
+    assert_eq!(ended, ClusterReply::Done);
+    assert_eq!(start(&mut rows, 1_504), ClusterReply::Started(run(1, 3)));
+}
+
+#[test]
+fn released_player_is_saved_and_can_log_in_elsewhere() {
+    let mut rows = two_nodes();
+    let request = ClusterRequest::Release {
+        run: run(1, 1),
+        player: save(PLAYER, 1, 5),
+        saves: vec![save(OTHER, 1, 3)],
+    };
+    let released = rows.execute(request.clone(), 10);
+    assert_eq!(released, ClusterReply::Done);
+    assert_eq!(rows.owner(PLAYER), Some((None, 2)));
+    let revisions: Vec<u64> = rows.records().map(|(_, record)| record.revision).collect();
+    assert_eq!(revisions, [5, 3]);
+    let again = rows.execute(request, 11);
+    assert_eq!(again, ClusterReply::Refused(RefusedWrite::NotOwner));
+    let log_in = ClusterRequest::LogIn {
+        run: run(2, 1),
+        player: PLAYER,
+    };
+    assert_eq!(rows.execute(log_in, 12), ClusterReply::Done);
+    assert_eq!(rows.owner(PLAYER), Some((Some(run(2, 1)), 3)));
 }
 
 #[test]

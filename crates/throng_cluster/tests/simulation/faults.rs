@@ -1,9 +1,11 @@
-//! What goes wrong, and how often.
+//! What goes wrong, and how often; and how often players log out.
 
 /// Probabilities of faults: per step of 10 ms and node for the first group, per message or request for the second.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultRates {
     pub kill: f64,
+    /// Per step: a player logs out. Its client logs in again within half a second.
+    pub log_out: f64,
     pub cut_from_store: f64,
     pub cut_from_bus: f64,
     /// Per step: the store is away for a while.
@@ -22,6 +24,7 @@ pub struct FaultRates {
 impl FaultRates {
     pub const NONE: Self = Self {
         kill: 0.0,
+        log_out: 0.0,
         cut_from_store: 0.0,
         cut_from_bus: 0.0,
         store_away: 0.0,
@@ -35,6 +38,7 @@ impl FaultRates {
 
     pub const ALL: Self = Self {
         kill: 0.000_5,
+        log_out: 0.02,
         cut_from_store: 0.000_5,
         cut_from_bus: 0.001,
         store_away: 0.000_2,
@@ -47,11 +51,18 @@ impl FaultRates {
     };
 
     /// One fault each, more often than among the others.
-    pub const SINGLE: [(&str, Self); 7] = [
+    pub const SINGLE: [(&str, Self); 8] = [
         (
             "kill",
             Self {
                 kill: 0.003,
+                ..Self::NONE
+            },
+        ),
+        (
+            "log out",
+            Self {
+                log_out: 0.1,
                 ..Self::NONE
             },
         ),

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
     ClusterNode, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, GatewayId, NodeOutput,
-    NodeRun, NodeSettings, PlayerRoute, PlayerRoutes, RequestId,
+    NodeRun, NodeSettings, PlayerRoute, PlayerRoutes, RUNS_PER_PROCESS, RequestId,
 };
 use throng_core::ids::PlayerId;
 
@@ -26,7 +26,7 @@ struct Process {
     node: Option<ClusterNode>,
     /// Counts the processes of the node, so that replies to earlier ones do not reach it.
     generation: u32,
-    last_run: u32,
+    last_run: u64,
     restart_ms: u64,
     store_back_ms: u64,
     bus_back_ms: u64,
@@ -96,6 +96,10 @@ impl SimulatedCluster {
         for player in 0..PLAYERS {
             rows.insert_player(PlayerId(player), &ITEMS.to_le_bytes());
         }
+        for nth in 0..NODES {
+            let name = format!("n{nth}");
+            rows.execute(ClusterRequest::StartRun { name }, 0);
+        }
         let processes = (0..NODES).map(|_| Process {
             node: None,
             generation: 0,
@@ -143,8 +147,8 @@ impl SimulatedCluster {
     fn start(&mut self, nth: usize) {
         let process = &mut self.processes[nth];
         process.generation += 1;
-        // A real node reads the number of its last run.
-        process.last_run += 1_000;
+        // As the store does when a real process starts.
+        process.last_run += RUNS_PER_PROCESS;
         let run = NodeRun {
             node: ClusterNodeId(nth as u32),
             run: process.last_run,
@@ -231,7 +235,8 @@ impl SimulatedCluster {
         let to = self.rng.random_range(0..NODES);
         let target = self.processes[to].node.as_ref().map(ClusterNode::run);
         let choice = [0; 3].map(|_: u32| self.rng.random_range(0..usize::MAX));
-        let [exchanges, moves] = [0.2, 0.15].map(|rate| self.rng.random_bool(rate));
+        let rates = [0.2, 0.15, self.rates.log_out];
+        let [exchanges, moves, leaves] = rates.map(|rate| self.rng.random_bool(rate));
         let Some(node) = &mut self.processes[nth].node else {
             return;
         };
@@ -251,6 +256,9 @@ impl SimulatedCluster {
         }
         if let Some(target) = target.filter(|_| moves) {
             node.begin_move(moved, target, now_ms);
+        }
+        if leaves {
+            node.log_out(other);
         }
     }
 

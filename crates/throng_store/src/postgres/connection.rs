@@ -41,6 +41,7 @@ const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '1s';
 pub(super) struct CallLimit {
     first: Duration,
     doublings: AtomicU32,
+    doublings_max: u32,
 }
 
 impl Default for CallLimit {
@@ -51,12 +52,26 @@ impl Default for CallLimit {
 
 impl CallLimit {
     pub const fn new(first: Duration) -> Self {
-        let doublings = AtomicU32::new(0);
-        Self { first, doublings }
+        Self {
+            first,
+            doublings: AtomicU32::new(0),
+            doublings_max: 8,
+        }
+    }
+
+    /// A limit that timeouts do not change.
+    pub const fn fixed(limit: Duration) -> Self {
+        Self {
+            doublings_max: 0,
+            ..Self::new(limit)
+        }
     }
 
     fn current(&self) -> Duration {
-        let doublings = self.doublings.load(Ordering::Relaxed).min(8);
+        let doublings = self
+            .doublings
+            .load(Ordering::Relaxed)
+            .min(self.doublings_max);
         let doubled = self.first.saturating_mul(1 << doublings);
         doubled.min(CALL_TIMEOUT_MAX.max(self.first))
     }
@@ -114,6 +129,12 @@ impl PostgresConnection {
                 })
             }
         }
+    }
+
+    /// Whether further calls are possible.
+    pub fn is_open(&self) -> bool {
+        let live = self.live.as_ref();
+        live.is_some_and(|(_, client)| !client.is_closed())
     }
 
     /// Runs a future on the connection, within the limit of a call. After a timeout the connection is closed, and every further call fails.

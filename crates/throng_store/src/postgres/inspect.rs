@@ -52,7 +52,7 @@ impl PostgresSource {
         self.read_snapshot(async |tables| dump_all(tables, &mut show).await)
     }
 
-    fn connect(&self) -> Result<PostgresConnection, StoreError> {
+    pub(super) fn connect(&self) -> Result<PostgresConnection, StoreError> {
         PostgresConnection::open(&self.url, &self.schema, self.limit.clone())
     }
 

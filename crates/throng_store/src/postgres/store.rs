@@ -65,6 +65,13 @@ impl PostgresSource {
         self
     }
 
+    /// Limit of a call and of a connection attempt, which timeouts do not double: for calls whose replies are of no use later.
+    #[must_use]
+    pub fn with_fixed_call_timeout(mut self, limit: Duration) -> Self {
+        self.limit = Arc::new(CallLimit::fixed(limit));
+        self
+    }
+
     /// Uses another schema, so that one database can contain several stores. The name consists of lower-case letters, digits and `_`.
     #[must_use]
     pub fn with_schema(mut self, name: impl Into<String>) -> Self {

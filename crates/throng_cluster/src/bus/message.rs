@@ -1,0 +1,98 @@
+//! The messages of the bus, and their bytes: a kind in one byte, then numbers in little endian.
+
+use throng_core::ids::PlayerId;
+
+use crate::ids::ClusterNodeId;
+use crate::routes::PlayerRoute;
+
+/// A message between nodes and gateways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusMessage {
+    /// To a node: rows have changed that concern it.
+    Wake,
+    /// To a gateway: a player is on the node of the sender.
+    Route(PlayerRoute),
+    /// To a node: the sender knows this epoch of a player.
+    RouteAcknowledged {
+        /// The player.
+        player: PlayerId,
+        /// The highest epoch that the gateway knows.
+        epoch: u64,
+    },
+}
+
+impl BusMessage {
+    /// Its bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(21);
+        match self {
+            Self::Wake => bytes.push(0),
+            Self::Route(route) => {
+                bytes.push(1);
+                bytes.extend_from_slice(&route.player.0.to_le_bytes());
+                bytes.extend_from_slice(&route.epoch.to_le_bytes());
+                bytes.extend_from_slice(&route.node.0.to_le_bytes());
+            }
+            Self::RouteAcknowledged { player, epoch } => {
+                bytes.push(2);
+                bytes.extend_from_slice(&player.0.to_le_bytes());
+                bytes.extend_from_slice(&epoch.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// Reads a message; `None` if the bytes are none, or more than one.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, fields) = bytes.split_first()?;
+        let number = |at: usize| {
+            let field = fields.get(at..)?.first_chunk()?;
+            Some(u64::from_le_bytes(*field))
+        };
+        match (kind, fields.len()) {
+            (0, 0) => Some(Self::Wake),
+            (1, 20) => Some(Self::Route(PlayerRoute {
+                player: PlayerId(number(0)?),
+                epoch: number(8)?,
+                node: ClusterNodeId(u32::from_le_bytes(*fields[16..].first_chunk()?)),
+            })),
+            (2, 16) => Some(Self::RouteAcknowledged {
+                player: PlayerId(number(0)?),
+                epoch: number(8)?,
+            }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_their_bytes_and_other_bytes_are_none() {
+        let (player, epoch) = (PlayerId(u64::MAX - 1), 1 << 40);
+        let messages = [
+            BusMessage::Wake,
+            BusMessage::Route(PlayerRoute {
+                player,
+                epoch,
+                node: ClusterNodeId(0x0102_0304),
+            }),
+            BusMessage::RouteAcknowledged { player, epoch },
+        ];
+        for message in messages {
+            let bytes = message.to_bytes();
+            assert_eq!(BusMessage::from_bytes(&bytes), Some(message));
+            let mut longer = bytes.clone();
+            longer.push(0);
+            assert_eq!(BusMessage::from_bytes(&longer), None);
+            for length in 0..bytes.len() {
+                assert_eq!(BusMessage::from_bytes(&bytes[..length]), None);
+            }
+        }
+        assert_eq!(BusMessage::from_bytes(&[9]), None);
+    }
+}

@@ -1,0 +1,256 @@
+//! A bus by a NATS server: core NATS only, which delivers at most once.
+//!
+//! A thread of its own holds the connection. It connects again by itself, again and again; what is published meanwhile waits, as much as
+//! the queue holds. One subject per receiver keeps the order of each sender.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::task::Waker;
+use std::thread;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, Subscriber};
+use futures_util::StreamExt;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::address::{BusConnectError, parse, with_credentials};
+use super::inbox::BusInbox;
+use super::{BusFull, BusPeer, BusSignal, BusTransport};
+
+/// Between two probes of the connection. Two without a reply end it.
+const PING_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The longest pause between two attempts to connect again.
+const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
+
+/// How many messages the client library holds by itself, to send and per subscription.
+const CLIENT_MESSAGES_MAX: usize = 8_192;
+
+/// Settings of a connection to a NATS server.
+#[derive(Clone)]
+pub struct NatsSettings {
+    /// The address: `nats://user:password@host:port`, or `tls://…` for an encrypted connection. Without user and password, or a token in
+    /// their place, only a server on this machine.
+    pub address: String,
+    /// The first part of all subjects, so that clusters can share a server. Letters, digits, `-` and `_`.
+    pub prefix: String,
+    /// How long the first connection may take.
+    pub connect_timeout: Duration,
+    /// Maximum number of messages that wait to be sent.
+    pub queued_messages_max: usize,
+    /// Maximum number of bytes that wait to be sent.
+    pub queued_bytes_max: usize,
+}
+
+impl NatsSettings {
+    /// The settings for an address, with the prefix `throng`, 5 s to connect, and room for 4,096 messages and 32 MiB.
+    #[must_use]
+    pub fn new(address: impl Into<String>) -> Self {
+        Self {
+            address: address.into(),
+            prefix: "throng".to_owned(),
+            connect_timeout: Duration::from_secs(5),
+            queued_messages_max: 4_096,
+            queued_bytes_max: 32 * 1_024 * 1_024,
+        }
+    }
+}
+
+impl std::fmt::Debug for NatsSettings {
+    /// Without the address, which may contain a password.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("NatsSettings")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A connection to a NATS server. Dropping it sends what waits, and ends it.
+#[derive(Debug)]
+pub struct NatsTransport {
+    prefix: String,
+    outbox: Sender<(String, Vec<u8>)>,
+    queued_bytes: Arc<AtomicUsize>,
+    queued_bytes_max: usize,
+    inbox: BusInbox,
+}
+
+impl NatsTransport {
+    /// Connects, and subscribes to what is sent to this peer. Blocks until that is done.
+    ///
+    /// # Errors
+    /// [`BusConnectError`].
+    pub fn connect(settings: &NatsSettings, own: BusPeer) -> Result<Self, BusConnectError> {
+        let address = parse(&settings.address)?;
+        let is_letter =
+            |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        if settings.prefix.is_empty() || !settings.prefix.chars().all(is_letter) {
+            return Err(BusConnectError::Prefix);
+        }
+        let (outbox, to_send) = channel(settings.queued_messages_max.max(1));
+        let inbox = BusInbox::default();
+        let queued_bytes = Arc::new(AtomicUsize::new(0));
+        let connection = NatsConnection {
+            address,
+            subject: format!("{}.{own}", settings.prefix),
+            timeout: settings.connect_timeout,
+            inbox: inbox.clone(),
+            queued_bytes: queued_bytes.clone(),
+        };
+        let (report, connected) = sync_channel(1);
+        let host = connection.address.host().to_owned();
+        let unreachable = |cause: String| BusConnectError::Unreachable { host, cause };
+        let spawned = thread::Builder::new()
+            .name("throng bus".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                match runtime {
+                    Ok(runtime) => runtime.block_on(connection.run(to_send, |connected| {
+                        _ = report.send(connected);
+                    })),
+                    Err(error) => _ = report.send(Err(connection.unreachable(error.to_string()))),
+                }
+            });
+        if let Err(error) = spawned {
+            return Err(unreachable(error.to_string()));
+        }
+        match connected.recv() {
+            Ok(connected) => connected?,
+            Err(_) => return Err(unreachable("the thread of the bus has ended".to_owned())),
+        }
+        Ok(Self {
+            prefix: settings.prefix.clone(),
+            outbox,
+            queued_bytes,
+            queued_bytes_max: settings.queued_bytes_max,
+            inbox,
+        })
+    }
+}
+
+impl BusTransport for NatsTransport {
+    fn publish(&mut self, to: BusPeer, bytes: Vec<u8>) -> Result<(), BusFull> {
+        let length = bytes.len();
+        let queued = self.queued_bytes.fetch_add(length, Ordering::Relaxed);
+        let subject = format!("{}.{to}", self.prefix);
+        let has_room = queued + length <= self.queued_bytes_max;
+        if has_room && self.outbox.try_send((subject, bytes)).is_ok() {
+            return Ok(());
+        }
+        self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
+        Err(BusFull)
+    }
+
+    fn receive(&mut self) -> Option<BusSignal> {
+        self.inbox.pop()
+    }
+
+    fn set_waker(&mut self, waker: Waker) {
+        self.inbox.set_waker(waker);
+    }
+}
+
+/// The connection in its thread.
+struct NatsConnection {
+    address: ServerAddr,
+    subject: String,
+    timeout: Duration,
+    inbox: BusInbox,
+    queued_bytes: Arc<AtomicUsize>,
+}
+
+impl NatsConnection {
+    fn unreachable(&self, cause: String) -> BusConnectError {
+        let host = self.address.host().to_owned();
+        BusConnectError::Unreachable { host, cause }
+    }
+
+    async fn run(
+        self,
+        mut to_send: Receiver<(String, Vec<u8>)>,
+        report: impl FnOnce(Result<(), BusConnectError>),
+    ) {
+        let connected = tokio::time::timeout(self.timeout, self.connect()).await;
+        let connected = connected.unwrap_or_else(|_| {
+            let cause = format!("no connection within {:?}", self.timeout);
+            Err(self.unreachable(cause))
+        });
+        let (client, messages) = match connected {
+            Ok(connected) => connected,
+            Err(error) => return report(Err(error)),
+        };
+        report(Ok(()));
+        let receiving = tokio::spawn(receive_all(messages, self.inbox.clone()));
+        while let Some((subject, bytes)) = to_send.recv().await {
+            let length = bytes.len();
+            // It fails only if the client has ended, which it does not.
+            let _ = client.publish(subject, bytes.into()).await;
+            self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
+        }
+        // If the server is away, nobody waits for it.
+        let _ = tokio::time::timeout(PING_INTERVAL, client.flush()).await;
+        receiving.abort();
+    }
+
+    async fn connect(&self) -> Result<(Client, Subscriber), BusConnectError> {
+        let inbox = self.inbox.clone();
+        let options = with_credentials(ConnectOptions::new(), &self.address)
+            .name(&self.subject)
+            .connection_timeout(self.timeout)
+            .ping_interval(PING_INTERVAL)
+            .client_capacity(CLIENT_MESSAGES_MAX)
+            .subscription_capacity(CLIENT_MESSAGES_MAX)
+            .max_reconnects(None)
+            .reconnect_delay_callback(reconnect_delay)
+            .event_callback(move |event| {
+                let inbox = inbox.clone();
+                async move { on_event(&inbox, &event) }
+            });
+        let client = options.connect(self.address.clone()).await;
+        let client = client.map_err(|error| match error.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                let host = self.address.host().to_owned();
+                BusConnectError::CredentialsRefused { host }
+            }
+            _ => self.unreachable(error.to_string()),
+        })?;
+        let subscribed = client.subscribe(self.subject.clone()).await;
+        let mut messages = subscribed.map_err(|error| self.unreachable(error.to_string()))?;
+        // The server knows the subscription when a message to itself arrives.
+        let probe = client
+            .publish(self.subject.clone(), Vec::new().into())
+            .await;
+        probe.map_err(|error| self.unreachable(error.to_string()))?;
+        while let Some(message) = messages.next().await {
+            if message.payload.is_empty() {
+                return Ok((client, messages));
+            }
+            self.inbox.push(BusSignal::Message(message.payload.into()));
+        }
+        Err(self.unreachable("the subscription has ended".to_owned()))
+    }
+}
+
+fn reconnect_delay(attempts: usize) -> Duration {
+    let doublings = u32::try_from(attempts).unwrap_or(u32::MAX).min(8);
+    Duration::from_millis(10 << doublings).min(RECONNECT_DELAY_MAX)
+}
+
+fn on_event(inbox: &BusInbox, event: &Event) {
+    match event {
+        Event::Connected => inbox.push(BusSignal::Connected),
+        Event::Disconnected => inbox.push(BusSignal::Disconnected),
+        Event::SlowConsumer(_) => inbox.add_dropped(1),
+        other => tracing::warn!("bus: {other}"),
+    }
+}
+
+async fn receive_all(mut messages: Subscriber, inbox: BusInbox) {
+    while let Some(message) = messages.next().await {
+        inbox.push(BusSignal::Message(message.payload.into()));
+    }
+}

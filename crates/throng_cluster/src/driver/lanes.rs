@@ -1,0 +1,124 @@
+//! The threads that execute requests, each with a store of its own, so that a heartbeat does not wait for a save.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::Waker;
+use std::thread;
+use std::time::Duration;
+
+use throng_core::clock::Stopwatch;
+
+use crate::node::RequestId;
+use crate::request::{ClusterReply, ClusterRequest};
+use crate::store::{ClusterStore, ClusterStoreError};
+
+/// A request for a lane.
+struct LaneRequest {
+    /// `None` for requests of the driver itself.
+    id: Option<RequestId>,
+    request: ClusterRequest,
+    waits: Stopwatch,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) struct LaneReply {
+    pub id: Option<RequestId>,
+    /// `None` if nobody knows.
+    pub reply: Option<ClusterReply>,
+}
+
+/// The lanes of a node.
+pub(super) struct StoreLanes {
+    lanes: [Sender<LaneRequest>; Lane::COUNT],
+    replies: Receiver<LaneReply>,
+}
+
+#[derive(Clone, Copy)]
+enum Lane {
+    Heartbeats,
+    Writes,
+    Reads,
+}
+
+impl Lane {
+    const COUNT: usize = 3;
+    const NAMES: [&str; Self::COUNT] = ["cluster heartbeats", "cluster writes", "cluster reads"];
+
+    const fn of(request: &ClusterRequest) -> Self {
+        match request {
+            ClusterRequest::Heartbeat { .. } => Self::Heartbeats,
+            ClusterRequest::Save { .. }
+            | ClusterRequest::HandOff { .. }
+            | ClusterRequest::Release { .. }
+            | ClusterRequest::RaiseEpoch { .. }
+            | ClusterRequest::TakeBack { .. }
+            | ClusterRequest::LogIn { .. }
+            | ClusterRequest::EndRun { .. } => Self::Writes,
+            _ => Self::Reads,
+        }
+    }
+}
+
+impl StoreLanes {
+    /// Starts the threads. They end when the lanes are dropped.
+    pub fn start(
+        open: &mut dyn FnMut() -> Box<dyn ClusterStore>,
+        timeout: Duration,
+        waker: &Waker,
+    ) -> std::io::Result<Self> {
+        let (reply, replies) = channel();
+        let mut senders = Vec::with_capacity(Lane::COUNT);
+        for name in Lane::NAMES {
+            let (sender, requests) = channel();
+            senders.push(sender);
+            let (store, reply, waker) = (open(), reply.clone(), waker.clone());
+            let thread = thread::Builder::new().name(name.to_owned());
+            thread.spawn(move || work(store, &requests, &reply, timeout, &waker))?;
+        }
+        let lanes = senders.try_into();
+        let lanes = lanes.map_err(|_| std::io::Error::other("a lane is missing"))?;
+        Ok(Self { lanes, replies })
+    }
+
+    pub fn send(&self, id: Option<RequestId>, request: ClusterRequest) {
+        let lane = &self.lanes[Lane::of(&request) as usize];
+        let waits = Stopwatch::start();
+        // If the thread has panicked, the request is overdue in time.
+        let _ = lane.send(LaneRequest { id, request, waits });
+    }
+
+    pub fn next_reply(&self) -> Option<LaneReply> {
+        self.replies.try_recv().ok()
+    }
+}
+
+fn work(
+    mut store: Box<dyn ClusterStore>,
+    requests: &Receiver<LaneRequest>,
+    replies: &Sender<LaneReply>,
+    timeout: Duration,
+    waker: &Waker,
+) {
+    let mut is_failing = false;
+    for LaneRequest { id, request, waits } in requests {
+        if waits.elapsed() > timeout {
+            continue;
+        }
+        let executed = store.execute(&request);
+        if let Err(error) = &executed
+            && !is_failing
+        {
+            tracing::warn!(%error, "cluster request failed; further failures until one succeeds are not logged");
+        }
+        is_failing = executed.is_err();
+        let reply = match executed {
+            Ok(reply) => Some(reply),
+            Err(ClusterStoreError::NotExecuted(_)) => Some(ClusterReply::Away),
+            Err(ClusterStoreError::Unknown(_)) => None,
+        };
+        if replies.send(LaneReply { id, reply }).is_err() {
+            return;
+        }
+        waker.wake_by_ref();
+    }
+}

@@ -1,0 +1,28 @@
+//! Drives a node with a real store and a real bus.
+//!
+//! ```text
+//!  tick ── NodeDriver::with_node ──▶ ClusterNode ◀── thread of the node ──▶ MessageBus
+//!          (a short lock)                             │      ▲
+//!                                                     ▼      │ replies
+//!                                 three lanes: heartbeats · writes · reads, each a thread with a store of its own
+//! ```
+//!
+//! The thread of the node sleeps until a reply or a message arrives, and for 10 ms at most. Its clock only decides when requests are sent;
+//! rows decide what happens. A request that waits for a lane for longer than its timeout is dropped. The tick never waits for a store or
+//! the bus.
+//!
+//! | file | contains |
+//! |---|---|
+//! | `start` | the start of a node: its run, its settings, errors |
+//! | `node_driver` | the handle for the tick |
+//! | `node_thread` | the thread of the node |
+//! | `lanes` | the threads of the store |
+
+mod lanes;
+mod node_driver;
+mod node_thread;
+mod start;
+
+pub use node_driver::NodeDriver;
+pub use node_thread::DriverStats;
+pub use start::{DriverSettings, DriverStartError};

@@ -1,0 +1,159 @@
+//! The handle of a node for the tick.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+use throng_core::clock::Stopwatch;
+
+use super::lanes::StoreLanes;
+use super::node_thread::{DriverState, DriverStats, SharedDriver, run};
+use super::start::{DriverSettings, DriverStartError, start_run};
+use crate::bus::{BusRelay, BusStats, MessageBus};
+use crate::ids::NodeRun;
+use crate::node::ClusterNode;
+use crate::request::NodeEntry;
+use crate::store::ClusterStore;
+
+/// A node that runs, with its threads. Dropping it ends the threads at once, as a crash does: others claim its players when it is late.
+pub struct NodeDriver {
+    shared: Arc<SharedDriver>,
+    thread: Option<JoinHandle<()>>,
+    waker: Waker,
+}
+
+impl std::fmt::Debug for NodeDriver {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("NodeDriver").finish_non_exhaustive()
+    }
+}
+
+/// Wakes the thread of a node as soon as it is known.
+#[derive(Default)]
+struct ThreadWaker(std::sync::OnceLock<Thread>);
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(thread) = self.0.get() {
+            thread.unpark();
+        }
+    }
+}
+
+impl NodeDriver {
+    /// Starts a node. `open` opens a store, once for each lane and once for the start; `connect` is the node's end of the bus, with
+    /// the number of its run. Blocks until both are there, for [`start_timeout`](DriverSettings::start_timeout) and the timeouts of both.
+    ///
+    /// # Errors
+    /// [`DriverStartError`].
+    pub fn start(
+        settings: &DriverSettings,
+        mut open: impl FnMut() -> Box<dyn ClusterStore>,
+        connect: impl FnOnce(NodeRun) -> Result<MessageBus, DriverStartError>,
+    ) -> Result<Self, DriverStartError> {
+        // Before the store counts the run as alive.
+        let clock = Stopwatch::start();
+        let node_run = start_run(settings, &mut *open())?;
+        let mut bus = connect(node_run)?;
+        let thread_waker = Arc::new(ThreadWaker::default());
+        let waker = Waker::from(thread_waker.clone());
+        bus.set_waker(waker.clone());
+        let timeout = Duration::from_millis(settings.node.request_timeout_ms);
+        let lanes = StoreLanes::start(&mut open, timeout, &waker)?;
+        let node = ClusterNode::new(node_run, settings.node, settings.gateways.clone());
+        let state = DriverState {
+            node,
+            bus,
+            relay: None,
+            nodes: Vec::new(),
+            stats: DriverStats::default(),
+        };
+        let shared = Arc::new(SharedDriver {
+            state: Mutex::new(state),
+            clock,
+            nodes_interval: settings.nodes_interval,
+            ends: AtomicBool::new(false),
+            ends_run: AtomicBool::new(false),
+        });
+        let of_thread = shared.clone();
+        let thread = thread::Builder::new().name("cluster node".to_owned());
+        let thread = thread.spawn(move || run(&of_thread, &lanes))?;
+        let _ = thread_waker.0.set(thread.thread().clone());
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+            waker,
+        })
+    }
+
+    /// Reads or changes the node, at the present time of its clock in milliseconds. The work is done under a lock, so it has to be short.
+    pub fn with_node<T>(&self, work: impl FnOnce(&mut ClusterNode, u64) -> T) -> T {
+        let mut state = self.shared.state();
+        let done = work(&mut state.node, self.shared.now_ms());
+        drop(state);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+        done
+    }
+
+    /// Carries more over the bus, such as the packets of clients at gateways. Returns the former relay, if there was one.
+    pub fn set_relay(&self, mut relay: Box<dyn BusRelay>) -> Option<Box<dyn BusRelay>> {
+        relay.set_waker(self.waker.clone());
+        self.shared.state().relay.replace(relay)
+    }
+
+    /// The run of a node that is alive, by its name; from the list that the store has sent last.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<NodeRun> {
+        self.shared.state().node_named(name)
+    }
+
+    /// All nodes, as the store has sent them last.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeEntry> {
+        self.shared.state().nodes.clone()
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn stats(&self) -> DriverStats {
+        self.shared.state().stats
+    }
+
+    /// Counters of its end of the bus.
+    #[must_use]
+    pub fn bus_stats(&self) -> BusStats {
+        self.shared.state().bus.stats()
+    }
+
+    /// Ends the node in order: others may claim what it still owns at once, and it may start again at once. Move or log out its players
+    /// before. Waits for the thread of the node, not for the store.
+    pub fn stop(mut self) {
+        self.shared.ends_run.store(true, Ordering::Release);
+        self.end();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
+    fn end(&self) {
+        self.shared.ends.store(true, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for NodeDriver {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,186 @@
+//! The thread of a node.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use throng_core::clock::Stopwatch;
+
+use super::lanes::StoreLanes;
+use crate::bus::{BusEvent, BusMessage, BusPeer, BusRelay, MessageBus};
+use crate::ids::NodeRun;
+use crate::node::{ClusterNode, NodeOutput};
+use crate::request::{ClusterReply, ClusterRequest, NodeEntry};
+
+/// How long the thread sleeps if nothing arrives.
+const IDLE: Duration = Duration::from_millis(10);
+
+/// Counters of a driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverStats {
+    /// Requests given to the store.
+    pub requests: u64,
+    /// Requests that were not executed, for example because the store was away.
+    pub not_executed: u64,
+    /// Requests of which nobody knows whether they were executed.
+    pub unknown: u64,
+    /// Messages of the bus that were no message for a node.
+    pub unreadable: u64,
+}
+
+/// What the thread and the tick share.
+pub(super) struct DriverState {
+    pub node: ClusterNode,
+    pub bus: MessageBus,
+    pub relay: Option<Box<dyn BusRelay>>,
+    pub nodes: Vec<NodeEntry>,
+    pub stats: DriverStats,
+}
+
+/// Shared by the handle and the thread.
+pub(super) struct SharedDriver {
+    pub state: Mutex<DriverState>,
+    pub clock: Stopwatch,
+    pub nodes_interval: Duration,
+    /// The thread has to end.
+    pub ends: AtomicBool,
+    /// And others may claim what the node owns at once.
+    pub ends_run: AtomicBool,
+}
+
+impl SharedDriver {
+    pub fn state(&self) -> MutexGuard<'_, DriverState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Milliseconds since the driver started.
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Runs until the handle is dropped, or another process runs as this node.
+pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
+    let nodes_interval_ms = u64::try_from(shared.nodes_interval.as_millis()).unwrap_or(u64::MAX);
+    let (mut next_nodes_ms, mut is_reading_nodes) = (0, false);
+    while !shared.ends.load(Ordering::Acquire) {
+        let mut state = shared.state();
+        let now_ms = shared.now_ms();
+        while let Some(lane_reply) = lanes.next_reply() {
+            match lane_reply.reply {
+                Some(ClusterReply::Away) => state.stats.not_executed += 1,
+                Some(_) => {}
+                None => state.stats.unknown += 1,
+            }
+            let Some(id) = lane_reply.id else {
+                is_reading_nodes = false;
+                if let Some(ClusterReply::Nodes(nodes)) = lane_reply.reply {
+                    state.nodes = nodes;
+                }
+                continue;
+            };
+            let output = match lane_reply.reply {
+                Some(reply) => state.node.on_reply(now_ms, id, reply),
+                None => {
+                    state.node.on_lost_reply(id);
+                    None
+                }
+            };
+            output
+                .into_iter()
+                .for_each(|output| state.dispatch(output, lanes));
+        }
+        while let Some(event) = state.bus.receive() {
+            state.on_bus(event, now_ms);
+        }
+        if state.node.is_superseded() {
+            tracing::error!("node stopped: another process runs with its name");
+            return;
+        }
+        for output in state.node.poll(now_ms) {
+            state.dispatch(output, lanes);
+        }
+        state.poll_relay(now_ms);
+        if now_ms >= next_nodes_ms && !is_reading_nodes {
+            (next_nodes_ms, is_reading_nodes) = (now_ms + nodes_interval_ms, true);
+            lanes.send(None, ClusterRequest::ReadNodes);
+        } else if now_ms >= next_nodes_ms + 10 * nodes_interval_ms {
+            // The request was dropped in its lane.
+            is_reading_nodes = false;
+        }
+        drop(state);
+        thread::park_timeout(IDLE);
+    }
+    if shared.ends_run.load(Ordering::Acquire) {
+        let run = shared.state().node.run();
+        lanes.send(None, ClusterRequest::EndRun { run });
+    }
+}
+
+impl DriverState {
+    fn dispatch(&mut self, output: NodeOutput, lanes: &StoreLanes) {
+        let (to, message) = match output {
+            NodeOutput::Store(id, request) => {
+                self.stats.requests += 1;
+                return lanes.send(Some(id), request);
+            }
+            NodeOutput::Wake(node) => (BusPeer::Node(node), BusMessage::Wake),
+            NodeOutput::Route(gateway, route) => {
+                (BusPeer::Gateway(gateway), BusMessage::Route(route))
+            }
+        };
+        if let Err(error) = self.bus.send(to, &message.to_bytes()) {
+            // The receiver polls, or the message is repeated.
+            tracing::debug!(%error, "bus message not sent");
+        }
+    }
+
+    /// Sends what the relay has.
+    fn poll_relay(&mut self, now_ms: u64) {
+        let Some(relay) = &mut self.relay else {
+            return;
+        };
+        for (peer, bytes) in relay.poll(now_ms) {
+            if let Err(error) = self.bus.send(peer, &bytes) {
+                tracing::debug!(%error, "bus message not sent");
+            }
+        }
+    }
+
+    fn on_bus(&mut self, event: BusEvent, now_ms: u64) {
+        let (from, bytes) = match event {
+            BusEvent::Message { from, bytes, .. } => (from, bytes),
+            // What is missing may have been a wake-up.
+            BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {
+                return self.node.on_wake(now_ms);
+            }
+            BusEvent::Disconnected => {
+                return tracing::warn!("bus disconnected; connecting again");
+            }
+            BusEvent::Refused(error) => return tracing::debug!(%error, "bus message refused"),
+        };
+        if let Some(relay) = &mut self.relay
+            && relay.receive(now_ms, from, &bytes)
+        {
+            return;
+        }
+        match (BusMessage::from_bytes(&bytes), from) {
+            (Some(BusMessage::Wake), _) => self.node.on_wake(now_ms),
+            (Some(BusMessage::RouteAcknowledged { player, epoch }), BusPeer::Gateway(gateway)) => {
+                self.node.on_route_acknowledged(gateway, player, epoch)
+            }
+            _ => {
+                self.stats.unreadable += 1;
+                tracing::debug!(%from, "bus message is none for a node");
+            }
+        }
+    }
+
+    /// The newest run of a node that is alive.
+    pub fn node_named(&self, name: &str) -> Option<NodeRun> {
+        let mut nodes = self.nodes.iter();
+        let entry = nodes.find(|entry| entry.name == name && entry.is_alive)?;
+        Some(entry.run)
+    }
+}

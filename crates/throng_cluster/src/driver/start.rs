@@ -1,0 +1,103 @@
+//! The start of a node.
+
+use std::thread;
+use std::time::Duration;
+
+use thiserror::Error;
+use throng_core::clock::Stopwatch;
+
+use crate::ids::{GatewayId, NodeRun};
+use crate::node::NodeSettings;
+use crate::request::{ClusterReply, ClusterRequest, NODE_LATE_AFTER_MS, RefusedWrite};
+use crate::store::ClusterStore;
+
+/// Between two attempts to start.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Settings of a [`NodeDriver`](super::NodeDriver).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverSettings {
+    /// The name of the node. No two processes of one name run at the same time.
+    pub name: String,
+    /// Times and limits of the node.
+    pub node: NodeSettings,
+    /// The gateways that have to know where players are.
+    pub gateways: Vec<GatewayId>,
+    /// How long a start waits for a process of the same name that has crashed, or for the store. By default twice
+    /// [`NODE_LATE_AFTER_MS`](crate::NODE_LATE_AFTER_MS).
+    pub start_timeout: Duration,
+    /// Between two reads of the list of nodes.
+    pub nodes_interval: Duration,
+}
+
+impl DriverSettings {
+    /// The default settings of a node with this name.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            node: NodeSettings::default(),
+            gateways: Vec::new(),
+            start_timeout: Duration::from_millis(2 * NODE_LATE_AFTER_MS),
+            nodes_interval: Duration::from_millis(500),
+        }
+    }
+}
+
+/// Why a node does not start.
+#[derive(Debug, Error)]
+pub enum DriverStartError {
+    /// Another process has this name.
+    #[error(
+        "node `{name}` runs already in another process: choose another name, or end that process"
+    )]
+    NodeRuns {
+        /// The name.
+        name: String,
+    },
+    /// The store did not reply in time.
+    #[error("node `{name}` not started: {cause}")]
+    StoreAway {
+        /// The name.
+        name: String,
+        /// Its last error.
+        cause: String,
+    },
+    /// The bus is not connected.
+    #[error("bus not connected: {0}")]
+    Bus(String),
+    /// A thread was not created.
+    #[error("thread not created: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Gets a run for a node. Waits while another process of that name may still run.
+pub(super) fn start_run(
+    settings: &DriverSettings,
+    store: &mut dyn ClusterStore,
+) -> Result<NodeRun, DriverStartError> {
+    let begun = Stopwatch::start();
+    let name = settings.name.clone();
+    let request = ClusterRequest::StartRun { name };
+    loop {
+        let name = settings.name.clone();
+        let error = match store.execute(&request) {
+            Ok(ClusterReply::Started(run)) => return Ok(run),
+            Ok(ClusterReply::Refused(RefusedWrite::NodeRuns)) => {
+                DriverStartError::NodeRuns { name }
+            }
+            Ok(other) => DriverStartError::StoreAway {
+                name,
+                cause: format!("the store replied {other:?}"),
+            },
+            Err(error) => DriverStartError::StoreAway {
+                name,
+                cause: error.to_string(),
+            },
+        };
+        if begun.elapsed() >= settings.start_timeout {
+            return Err(error);
+        }
+        thread::sleep(RETRY_DELAY);
+    }
+}

@@ -1,0 +1,181 @@
+//! A gateway: a handler for its endpoints, and a thread between them and the bus.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Wake, Waker};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+use throng_core::clock::Stopwatch;
+use throng_net::ConnectionHandler;
+use throng_net::inbox::{ConnectionInfo, DisconnectReason};
+use throng_net::outbox::PacketSink;
+use throng_protocol::wire::ClientId;
+
+use super::gateway_state::{GatewayState, GatewayStats};
+use crate::bus::{BusPeer, BusStats, MessageBus};
+use crate::ids::ClusterNodeId;
+use crate::link::{LinkSet, LinkSettings, LinkStats};
+
+/// How long the thread sleeps if nothing arrives.
+const IDLE: Duration = Duration::from_millis(10);
+
+/// Settings of a [`ClientGateway`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewaySettings {
+    /// The nodes for clients whose player is not known to be on a node.
+    pub login_nodes: BTreeSet<ClusterNodeId>,
+    /// Times and limits of the links to nodes.
+    pub links: LinkSettings,
+}
+
+struct SharedGateway {
+    state: Mutex<GatewayState>,
+    thread: OnceLock<Thread>,
+    ends: AtomicBool,
+}
+
+impl SharedGateway {
+    fn state(&self) -> MutexGuard<'_, GatewayState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unpark(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+impl Wake for SharedGateway {
+    fn wake(self: Arc<Self>) {
+        self.unpark();
+    }
+}
+
+impl ConnectionHandler for SharedGateway {
+    fn connect(&self, connected: ConnectionInfo) -> Option<ClientId> {
+        let client = self.state().connect(connected);
+        self.unpark();
+        client
+    }
+
+    fn receive(&self, client: ClientId, message: &[u8]) {
+        self.state().receive(client, message);
+        self.unpark();
+    }
+
+    fn disconnect(&self, client: ClientId, reason: DisconnectReason) {
+        self.state().end(client, reason);
+        self.unpark();
+    }
+}
+
+/// A gateway. Dropping it ends its thread; its clients are then lost at their nodes.
+pub struct ClientGateway {
+    shared: Arc<SharedGateway>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for ClientGateway {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ClientGateway")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientGateway {
+    /// A gateway with this end of the bus. `run` is the number with which that end was created. Clients may connect at once, but nothing is
+    /// sent before [`start`](Self::start).
+    #[must_use]
+    pub fn new(settings: GatewaySettings, mut bus: MessageBus, run: u64) -> Self {
+        let shared = Arc::new_cyclic(|shared: &std::sync::Weak<SharedGateway>| {
+            let shared = shared.clone();
+            bus.set_waker(Waker::from(Arc::new(WeakWaker(shared))));
+            let links = LinkSet::new(run, settings.links);
+            SharedGateway {
+                state: Mutex::new(GatewayState::new(bus, links, settings.login_nodes)),
+                thread: OnceLock::new(),
+                ends: AtomicBool::new(false),
+            }
+        });
+        Self {
+            shared,
+            thread: None,
+        }
+    }
+
+    /// What endpoints, such as [`UdpServer`](throng_net::UdpServer), pass clients and messages to.
+    #[must_use]
+    pub fn handler(&self) -> Arc<dyn ConnectionHandler> {
+        self.shared.clone()
+    }
+
+    /// Starts the thread, which passes packets of nodes to this sink: that of the endpoints. Call it once.
+    ///
+    /// # Errors
+    /// If the system cannot start a thread.
+    pub fn start(&mut self, mut sink: Box<dyn PacketSink>) -> std::io::Result<()> {
+        let shared = self.shared.clone();
+        let thread = thread::Builder::new().name("throng gateway".to_owned());
+        let thread = thread.spawn(move || {
+            let clock = Stopwatch::start();
+            while !shared.ends.load(Ordering::Acquire) {
+                let now_ms = u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX);
+                shared.state().step(now_ms, &mut *sink);
+                thread::park_timeout(IDLE);
+            }
+        })?;
+        let _ = self.shared.thread.set(thread.thread().clone());
+        self.thread = Some(thread);
+        Ok(())
+    }
+
+    /// Whether a node is linked, so that it can take clients.
+    #[must_use]
+    pub fn is_linked(&self, node: ClusterNodeId) -> bool {
+        self.shared.state().links.is_linked(BusPeer::Node(node))
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn stats(&self) -> GatewayStats {
+        self.shared.state().stats
+    }
+
+    /// Counters of its links.
+    #[must_use]
+    pub fn link_stats(&self) -> LinkStats {
+        self.shared.state().links.stats()
+    }
+
+    /// Counters of its end of the bus.
+    #[must_use]
+    pub fn bus_stats(&self) -> BusStats {
+        self.shared.state().bus.stats()
+    }
+}
+
+impl Drop for ClientGateway {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Release);
+        self.shared.unpark();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Wakes the thread of a gateway, while there is one.
+struct WeakWaker(std::sync::Weak<SharedGateway>);
+
+impl Wake for WeakWaker {
+    fn wake(self: Arc<Self>) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.unpark();
+        }
+    }
+}

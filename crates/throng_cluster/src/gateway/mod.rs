@@ -1,0 +1,29 @@
+//! Clients of a node whose connections a gateway holds.
+//!
+//! ```text
+//! client ═ UDP, WebSocket ═▶ endpoint ─▶ ClientGateway ═ LinkSet, MessageBus ═▶ GatewayPort ─▶ ConnectionHandler of the node
+//!        ◀═════════════════ sink     ◀─               ◀════════════════════════             ◀─ GatewaySink, the outbox of the node
+//! ```
+//!
+//! A gateway has the sockets, tokens, encryption and repeats of `throng_net`; a node sees its clients as if they were its own. What clients
+//! send is reliable on the way, and so are the reliable packets of the node: kept until the other end acknowledges them. A client for whom
+//! too much waits is closed as [`SlowConsumer`](throng_protocol::wire::CloseReason::SlowConsumer); the tick never waits. When a node is gone, its gateways close its clients;
+//! when a gateway is gone, its clients are lost at the node. In both cases they may come back with their token.
+//!
+//! A new client goes to the node of its player if a route says so, else to the node for logins with the fewest clients of this gateway.
+//!
+//! | file | contains |
+//! |---|---|
+//! | `relayed_message` | what a gateway and a node send each other about a client |
+//! | `client_gateway` | the gateway: a [`ConnectionHandler`](throng_net::ConnectionHandler) for its endpoints, and its thread |
+//! | `gateway_state` | what the endpoints and the thread of a gateway share |
+//! | `gateway_port` | the node's end |
+
+mod client_gateway;
+mod gateway_port;
+mod gateway_state;
+mod relayed_message;
+
+pub use client_gateway::{ClientGateway, GatewaySettings};
+pub use gateway_port::{GatewayPort, GatewayPortStats, GatewaySink};
+pub use gateway_state::GatewayStats;

@@ -1,0 +1,347 @@
+//! Both directions between two peers.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use thiserror::Error;
+
+use super::piece::{
+    ENTRY_HEADER_BYTES, LinkClient, PIECE_HEADER_BYTES, PieceEntry, PieceHeader, PieceWish,
+    write_entry, write_header,
+};
+
+/// Times and limits of links. Times are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSettings {
+    /// About how long a piece is, in bytes. A longer message is a piece of its own.
+    pub piece_bytes: usize,
+    /// Maximum number of bytes that wait for the acknowledgement of the other end, per client. Beyond it, the client is behind.
+    pub client_bytes_max: usize,
+    /// The same for all clients of a link.
+    pub link_bytes_max: usize,
+    /// Maximum number of bytes that were sent and are not acknowledged. The rest waits.
+    pub window_bytes: usize,
+    /// After which messages without an acknowledgement are sent again.
+    pub resend_after_ms: u64,
+    /// After which the link is lost if nothing is acknowledged.
+    pub silence_max_ms: u64,
+}
+
+impl Default for LinkSettings {
+    fn default() -> Self {
+        Self {
+            piece_bytes: 30_000,
+            client_bytes_max: 1 << 20,
+            link_bytes_max: 64 << 20,
+            window_bytes: 8 << 20,
+            resend_after_ms: 250,
+            silence_max_ms: 8_000,
+        }
+    }
+}
+
+/// Counters of links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Pieces sent.
+    pub pieces_sent: u64,
+    /// Bytes in them.
+    pub bytes_sent: u64,
+    /// Reliable messages that were sent again.
+    pub resent: u64,
+    /// Reliable messages received in order.
+    pub received: u64,
+    /// Reliable messages received again, or too early.
+    pub not_in_order: u64,
+    /// Pieces that could not be read, or were for another run.
+    pub refused: u64,
+}
+
+/// Too much waits for a client: it has to be closed. The message was not queued.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("client {} is behind: {waiting} bytes wait for it", client.0)]
+pub struct ClientBehind {
+    /// The client.
+    pub client: LinkClient,
+    /// How many bytes wait for it.
+    pub waiting: usize,
+}
+
+/// A reliable message that is not acknowledged. A client that is gone has `None`.
+#[derive(Debug)]
+struct KeptMessage {
+    client: LinkClient,
+    bytes: Option<Vec<u8>>,
+}
+
+impl KeptMessage {
+    fn len(&self) -> usize {
+        self.bytes.as_ref().map_or(0, Vec::len) + ENTRY_HEADER_BYTES
+    }
+}
+
+/// What a piece contains for the owner of a link.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LinkMessage {
+    pub client: LinkClient,
+    pub bytes: Vec<u8>,
+}
+
+/// Both directions between two peers, from one handshake to the next.
+#[derive(Debug)]
+pub(super) struct PeerLink {
+    /// Its id here, and at the other end.
+    pub own_id: u64,
+    pub peer_id: u64,
+    /// The other end knows both ids, too.
+    pub is_established: bool,
+    settings: LinkSettings,
+    kept: VecDeque<KeptMessage>,
+    kept_bytes: usize,
+    /// The number of the first kept message.
+    first: u64,
+    /// How many of the kept ones were sent, and their bytes.
+    sent: usize,
+    sent_bytes: usize,
+    /// The most that were ever sent, as a number.
+    sent_most: u64,
+    unreliable: Vec<(LinkClient, Vec<u8>)>,
+    waiting: BTreeMap<LinkClient, usize>,
+    /// When something was acknowledged last, or the first of the kept ones was sent.
+    progress_ms: u64,
+    /// When messages were sent again last.
+    resent_ms: u64,
+    /// How many reliable messages of the other end have arrived.
+    arrived: u64,
+    pub has_to_acknowledge: bool,
+    is_missing: bool,
+}
+
+impl PeerLink {
+    pub const fn new(own_id: u64, peer_id: u64, settings: LinkSettings) -> Self {
+        Self {
+            own_id,
+            peer_id,
+            is_established: false,
+            settings,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            first: 0,
+            sent: 0,
+            sent_bytes: 0,
+            sent_most: 0,
+            unreliable: Vec::new(),
+            waiting: BTreeMap::new(),
+            progress_ms: 0,
+            resent_ms: 0,
+            arrived: 0,
+            has_to_acknowledge: false,
+            is_missing: false,
+        }
+    }
+
+    /// Queues the last reliable message of a client, whatever waits already.
+    pub fn push_last(&mut self, client: LinkClient, bytes: &[u8]) {
+        let length = bytes.len() + ENTRY_HEADER_BYTES;
+        *self.waiting.entry(client).or_insert(0) += length;
+        self.kept_bytes += length;
+        let bytes = Some(bytes.to_vec());
+        self.kept.push_back(KeptMessage { client, bytes });
+    }
+
+    /// Queues a reliable message.
+    pub fn push(&mut self, client: LinkClient, bytes: &[u8]) -> Result<(), ClientBehind> {
+        let waiting = self.waiting.get(&client).copied().unwrap_or(0);
+        let length = bytes.len() + ENTRY_HEADER_BYTES;
+        if waiting + length > self.settings.client_bytes_max
+            || self.kept_bytes + length > self.settings.link_bytes_max
+        {
+            return Err(ClientBehind { client, waiting });
+        }
+        self.push_last(client, bytes);
+        Ok(())
+    }
+
+    /// Queues an unreliable message for the next piece.
+    pub fn push_unreliable(&mut self, client: LinkClient, bytes: &[u8]) {
+        self.unreliable.push((client, bytes.to_vec()));
+    }
+
+    /// Drops what waits for a client. O(messages of the link).
+    pub fn forget(&mut self, client: LinkClient) {
+        self.unreliable.retain(|(of, _)| *of != client);
+        if self.waiting.remove(&client).is_none() {
+            return;
+        }
+        for (nth, message) in self.kept.iter_mut().enumerate() {
+            if message.client != client {
+                continue;
+            }
+            let dropped = message.bytes.take().map_or(0, |bytes| bytes.len());
+            self.kept_bytes -= dropped;
+            if nth < self.sent {
+                self.sent_bytes -= dropped;
+            }
+        }
+    }
+
+    /// Whether the other end acknowledges nothing any more.
+    pub fn is_silent(&self, now_ms: u64) -> bool {
+        let silent_ms = now_ms.saturating_sub(self.progress_ms);
+        self.sent_most > self.first && silent_ms > self.settings.silence_max_ms
+    }
+
+    /// A piece that asks for a reply.
+    pub fn greeting(&self) -> Vec<u8> {
+        let mut piece = Vec::with_capacity(PIECE_HEADER_BYTES);
+        let header = PieceHeader {
+            from: self.own_id,
+            to: self.peer_id,
+            first: self.first,
+            acknowledged: self.arrived,
+            wish: PieceWish::Reply,
+        };
+        write_header(header, &mut piece);
+        piece
+    }
+
+    /// Passes the pieces that are due to `send`.
+    pub fn poll(&mut self, now_ms: u64, stats: &mut LinkStats, mut send: impl FnMut(Vec<u8>)) {
+        let last_ms = self.progress_ms.max(self.resent_ms);
+        if self.sent > 0 && now_ms >= last_ms + self.settings.resend_after_ms {
+            self.go_back(now_ms, stats);
+        }
+        while self.has_to_acknowledge || !self.unreliable.is_empty() || self.may_send() {
+            let piece = self.next_piece(now_ms);
+            stats.pieces_sent += 1;
+            stats.bytes_sent += piece.len() as u64;
+            send(piece);
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        self.sent < self.kept.len() && self.sent_bytes < self.settings.window_bytes
+    }
+
+    /// Sends everything again that is not acknowledged.
+    fn go_back(&mut self, now_ms: u64, stats: &mut LinkStats) {
+        stats.resent += self.sent as u64;
+        (self.sent, self.sent_bytes) = (0, 0);
+        self.resent_ms = now_ms;
+    }
+
+    fn next_piece(&mut self, now_ms: u64) -> Vec<u8> {
+        let most = self.settings.piece_bytes;
+        let mut piece = Vec::with_capacity(most.min(self.kept_bytes + 2_048));
+        let header = PieceHeader {
+            from: self.own_id,
+            to: self.peer_id,
+            first: self.first + self.sent as u64,
+            acknowledged: self.arrived,
+            wish: if self.is_missing {
+                PieceWish::Missing
+            } else {
+                PieceWish::Nothing
+            },
+        };
+        write_header(header, &mut piece);
+        (self.has_to_acknowledge, self.is_missing) = (false, false);
+        if self.sent_most == self.first {
+            // Nothing is waiting for an acknowledgement yet.
+            self.progress_ms = self.progress_ms.max(now_ms);
+        }
+        let fits = |piece: &Vec<u8>, length: usize| {
+            piece.len() == PIECE_HEADER_BYTES || piece.len() + length <= most
+        };
+        while self.may_send() && fits(&piece, self.kept[self.sent].len()) {
+            let message = &self.kept[self.sent];
+            let entry = PieceEntry {
+                client: message.client,
+                is_reliable: true,
+                bytes: message.bytes.as_deref().unwrap_or(&[]),
+            };
+            write_entry(entry, &mut piece);
+            self.sent_bytes += message.len();
+            self.sent += 1;
+        }
+        self.sent_most = self.sent_most.max(self.first + self.sent as u64);
+        let mut count = 0;
+        for (client, bytes) in &self.unreliable {
+            if !fits(&piece, bytes.len() + ENTRY_HEADER_BYTES) {
+                break;
+            }
+            let entry = PieceEntry {
+                client: *client,
+                is_reliable: false,
+                bytes,
+            };
+            write_entry(entry, &mut piece);
+            count += 1;
+        }
+        self.unreliable.drain(..count);
+        piece
+    }
+
+    /// Handles a piece of the other end. `None` if it acknowledges what was never sent.
+    pub fn receive(
+        &mut self,
+        now_ms: u64,
+        (header, entries): (PieceHeader, Vec<PieceEntry<'_>>),
+        stats: &mut LinkStats,
+    ) -> Option<Vec<LinkMessage>> {
+        if header.acknowledged > self.sent_most {
+            return None;
+        }
+        self.acknowledge(now_ms, header.acknowledged);
+        self.has_to_acknowledge |= header.wish == PieceWish::Reply;
+        // Not more often than a round trip takes.
+        if header.wish == PieceWish::Missing && self.sent > 0 && now_ms >= self.resent_ms + 20 {
+            self.go_back(now_ms, stats);
+        }
+        let mut number = header.first;
+        let mut messages = Vec::new();
+        for entry in entries {
+            if entry.is_reliable {
+                self.has_to_acknowledge = true;
+                let is_next = number == self.arrived;
+                self.is_missing |= number > self.arrived;
+                number += 1;
+                if !is_next {
+                    stats.not_in_order += 1;
+                    continue;
+                }
+                self.arrived += 1;
+                stats.received += 1;
+                // Of a client that is gone.
+                if entry.bytes.is_empty() {
+                    continue;
+                }
+            }
+            messages.push(LinkMessage {
+                client: entry.client,
+                bytes: entry.bytes.to_vec(),
+            });
+        }
+        Some(messages)
+    }
+
+    fn acknowledge(&mut self, now_ms: u64, count: u64) {
+        while self.first < count
+            && let Some(message) = self.kept.pop_front()
+        {
+            let length = message.len();
+            self.first += 1;
+            self.progress_ms = now_ms;
+            self.kept_bytes -= length;
+            if self.sent > 0 {
+                self.sent -= 1;
+                self.sent_bytes -= length;
+            }
+            if let Some(waiting) = self.waiting.get_mut(&message.client) {
+                *waiting = waiting.saturating_sub(length);
+                if *waiting == 0 {
+                    self.waiting.remove(&message.client);
+                }
+            }
+        }
+    }
+}

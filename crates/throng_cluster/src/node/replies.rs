@@ -1,0 +1,265 @@
+//! How a node handles replies, and requests without one.
+
+use throng_core::ids::PlayerId;
+
+use super::held_player::{HeldPlayer, HeldState};
+use super::requests::{RequestWork, WrittenGroup};
+use super::{ClusterNode, NODE_VALID_MS, NodeOutput, RequestId};
+use crate::request::{Arrival, ClusterReply, RefusedWrite};
+
+impl ClusterNode {
+    /// The outcome of a request is not known: it may also be executed later.
+    pub(super) fn on_unknown(&mut self, work: RequestWork) {
+        match work {
+            RequestWork::HandOff(group) | RequestWork::Release(group) => {
+                self.set_state(group.moved, HeldState::Uncertain);
+            }
+            RequestWork::RaiseEpoch(player, epoch) => {
+                self.set_state((player, epoch), HeldState::Uncertain);
+            }
+            // If it was adopted, it is in no list of arrivals any more.
+            RequestWork::Adopt(arrival) => self.arrivals.push_front(arrival),
+            RequestWork::LogIn(_) | RequestWork::ClaimLate | RequestWork::TakeBack(..) => {
+                self.next_arrivals_ms = 0;
+            }
+            RequestWork::Save(_) => self.next_save_ms = 0,
+            RequestWork::Heartbeat | RequestWork::ReadOwner(_) | RequestWork::ReadArrivals => {}
+        }
+    }
+
+    /// Sets the state of a player that is held with this epoch. It may have left and come back since a request was sent.
+    fn set_state(&mut self, (player, epoch): (PlayerId, u64), state: HeldState) {
+        if let Some(held) = self.players.get_mut_at(player, epoch) {
+            held.state = state;
+        }
+    }
+
+    /// There will be no reply to a request, and its outcome is unknown. Without this, the node notices it after the timeout.
+    pub fn on_lost_reply(&mut self, id: RequestId) {
+        if let Some((_, work)) = self.requests.take(id) {
+            self.stats.unknown_outcomes += 1;
+            self.on_unknown(work);
+        }
+    }
+
+    /// Handles the reply to a request. Returns the node to wake, if any, as an output.
+    pub fn on_reply(
+        &mut self,
+        now_ms: u64,
+        id: RequestId,
+        reply: ClusterReply,
+    ) -> Option<NodeOutput> {
+        let (sent_ms, work) = self.requests.take(id)?;
+        match work {
+            RequestWork::Heartbeat => self.on_heartbeat(sent_ms, &reply),
+            RequestWork::Save(saved) => match reply {
+                ClusterReply::Done => self.players.mark_saved(&saved),
+                ClusterReply::Refused(_) => self.end_run(),
+                _ => self.next_save_ms = now_ms + self.settings.busy_read_interval_ms,
+            },
+            RequestWork::HandOff(group) => return self.on_hand_off(now_ms, &group, &reply),
+            RequestWork::Release(group) => self.on_release(now_ms, &group, &reply),
+            RequestWork::RaiseEpoch(player, epoch) => match reply {
+                ClusterReply::Done => self.go_on((player, epoch), epoch + 1),
+                ClusterReply::Refused(_) => self.set_state((player, epoch), HeldState::Checking),
+                _ => {}
+            },
+            RequestWork::TakeBack(player, given) => {
+                if reply == ClusterReply::Done {
+                    self.stats.taken_back += 1;
+                    self.players.remove_moved(player, given);
+                    self.next_arrivals_ms = now_ms;
+                }
+            }
+            RequestWork::LogIn(player) => match reply {
+                ClusterReply::Done => self.next_arrivals_ms = now_ms,
+                ClusterReply::Away => _ = self.logins.insert(player),
+                _ => {}
+            },
+            RequestWork::ReadOwner(player) => self.on_owner(player, &reply),
+            RequestWork::ReadArrivals => {
+                if let ClusterReply::Arrivals(arrivals) = reply {
+                    self.queue_arrivals(&arrivals);
+                }
+            }
+            RequestWork::Adopt(arrival) => self.on_adopted(now_ms, arrival, reply),
+            RequestWork::ClaimLate => {
+                if reply == ClusterReply::Done {
+                    self.next_arrivals_ms = now_ms;
+                }
+            }
+        }
+        None
+    }
+
+    fn on_heartbeat(&mut self, sent_ms: u64, reply: &ClusterReply) {
+        match reply {
+            ClusterReply::Done => {
+                let until_ms = sent_ms + NODE_VALID_MS;
+                self.valid_until_ms = self.valid_until_ms.max(until_ms);
+            }
+            ClusterReply::Refused(refused) => {
+                self.is_superseded = *refused == RefusedWrite::NewerRun;
+                self.end_run();
+            }
+            _ => {}
+        }
+    }
+
+    fn on_hand_off(
+        &mut self,
+        now_ms: u64,
+        group: &WrittenGroup,
+        reply: &ClusterReply,
+    ) -> Option<NodeOutput> {
+        let (player, epoch) = group.moved;
+        match reply {
+            ClusterReply::Done => {
+                self.players.mark_saved(&group.saved);
+                let held = self.players.get_mut_at(player, epoch)?;
+                let HeldState::Moving(to) = held.state else {
+                    return None;
+                };
+                held.state = HeldState::Moved {
+                    epoch: epoch + 1,
+                    since_ms: now_ms,
+                    next_read_ms: now_ms + self.settings.busy_read_interval_ms,
+                };
+                self.stats.handed_off += 1;
+                self.end_route(player);
+                Some(NodeOutput::Wake(to.node))
+            }
+            ClusterReply::Refused(RefusedWrite::TargetLate) | ClusterReply::Away => {
+                self.set_state((player, epoch), self.resting_state(player));
+                None
+            }
+            _ => {
+                self.end_run();
+                None
+            }
+        }
+    }
+
+    fn on_release(&mut self, now_ms: u64, group: &WrittenGroup, reply: &ClusterReply) {
+        let (player, epoch) = group.moved;
+        match reply {
+            ClusterReply::Done => {
+                self.players.mark_saved(&group.saved);
+                if self.players.get_mut_at(player, epoch).is_some() {
+                    self.remove(player);
+                    self.stats.released += 1;
+                }
+            }
+            ClusterReply::Away => {
+                self.next_release_ms = now_ms + self.settings.busy_read_interval_ms;
+            }
+            _ => self.end_run(),
+        }
+    }
+
+    /// The state of a player that stays.
+    fn resting_state(&self, player: PlayerId) -> HeldState {
+        if self.log_outs.contains(&player) {
+            HeldState::Leaving
+        } else {
+            HeldState::Live
+        }
+    }
+
+    /// Removes a player that this node does not own any more. An adoption may still be pending that was repeated because its reply was
+    /// late: the second reply must not bring the player back.
+    fn remove(&mut self, player: PlayerId) {
+        if let Some(held) = self.players.0.get(&player) {
+            let epoch = held.epoch;
+            self.requests.cancel_adoption(player, epoch);
+            self.arrivals
+                .retain(|arrival| arrival.player != player || arrival.epoch > epoch);
+        }
+        self.end_route(player);
+        self.log_outs.remove(&player);
+        self.players.remove(player);
+    }
+
+    fn end_route(&mut self, player: PlayerId) {
+        self.routes.retain(|(_, of), _| *of != player);
+    }
+
+    /// A player stays after all, with another epoch.
+    fn go_on(&mut self, (player, epoch): (PlayerId, u64), new_epoch: u64) {
+        let state = self.resting_state(player);
+        if let Some(held) = self.players.get_mut_at(player, epoch) {
+            held.epoch = new_epoch;
+            held.state = state;
+            self.route(player, new_epoch);
+        }
+    }
+
+    fn on_owner(&mut self, player: PlayerId, reply: &ClusterReply) {
+        let ClusterReply::Owner(owner, epoch, is_adopted) = *reply else {
+            return;
+        };
+        let held = self.players.0.get(&player);
+        // The reply to a read before the player was adopted has an older epoch.
+        let Some(held) = held.filter(|held| epoch > held.epoch) else {
+            return;
+        };
+        let is_own = owner == Some(self.run);
+        match held.state {
+            // An earlier request has raised the epoch. If it had left and come back, the epoch were higher.
+            HeldState::Checking if is_own && epoch == held.epoch + 1 => {
+                let held_epoch = held.epoch;
+                self.go_on((player, held_epoch), epoch);
+            }
+            // Its hand-off or log-out was done. If it is back already, it has to be adopted again: it may have changed.
+            HeldState::Checking => {
+                if owner.is_some() {
+                    self.stats.handed_off += 1;
+                } else {
+                    self.stats.released += 1;
+                }
+                self.remove(player);
+            }
+            HeldState::Moved { epoch: given, .. } if is_own || epoch > given || is_adopted => {
+                self.remove(player);
+            }
+            _ => {}
+        }
+    }
+
+    fn queue_arrivals(&mut self, arrivals: &[Arrival]) {
+        for &arrival in arrivals {
+            let held = self.players.0.get(&arrival.player);
+            let is_held = held.is_some_and(|held| held.epoch >= arrival.epoch);
+            if !is_held && !self.arrivals.contains(&arrival) {
+                self.arrivals.push_back(arrival);
+            }
+        }
+    }
+
+    fn on_adopted(&mut self, now_ms: u64, arrival: Arrival, reply: ClusterReply) {
+        match reply {
+            ClusterReply::Adopted(record) => {
+                let Arrival { player, epoch } = arrival;
+                let known = self.players.0.get(&player);
+                if known.is_some_and(|held| held.epoch >= epoch) {
+                    return;
+                }
+                // It was taken back while it had to log out.
+                let leaves = self.log_outs.contains(&player);
+                self.remove(player);
+                let held = HeldPlayer::adopted(epoch, record);
+                self.players.0.insert(player, held);
+                if leaves {
+                    self.log_out(player);
+                }
+                self.stats.adopted += 1;
+                self.route(player, epoch);
+            }
+            ClusterReply::Away => {
+                self.arrivals.push_back(arrival);
+                self.next_arrivals_ms = now_ms + self.settings.busy_read_interval_ms;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The players of a node: the driver, and which entity is which player.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+use throng_core::ids::PlayerId;
+
+use super::hooks::LeaveReason;
+use crate::driver::NodeDriver;
+use crate::node::NodeStats;
+
+/// An entity is this player.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable)]
+pub struct ClusterPlayer(pub PlayerId);
+
+/// The player moves to another node, or logs out: the game must not change it. If it stays after all, this is removed.
+#[derive(Component, Clone, Copy, Debug, Default)]
+pub struct FrozenPlayer;
+
+/// A player in this app.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PresentPlayer {
+    pub entity: Entity,
+    /// The run of the node, and the epoch, with which it arrived.
+    pub arrival: (u64, u64),
+    pub is_frozen: bool,
+    /// Why it is about to leave.
+    pub leaves: Option<LeaveReason>,
+}
+
+/// The players of this node.
+#[derive(Resource, Debug, Default)]
+pub struct ClusterPlayers {
+    pub(super) driver: Option<NodeDriver>,
+    pub(super) present: BTreeMap<PlayerId, PresentPlayer>,
+    pub(super) ticks: u64,
+}
+
+impl ClusterPlayers {
+    /// From now on, the players of this node are those of the app. Returns the former node, if there was one.
+    pub fn open(&mut self, driver: NodeDriver) -> Option<NodeDriver> {
+        self.driver.replace(driver)
+    }
+
+    /// Takes the node out of the app; in the next tick, all players leave as [`LeaveReason::Lost`]. Move them or log them out before.
+    pub fn close(&mut self) -> Option<NodeDriver> {
+        self.driver.take()
+    }
+
+    /// The node.
+    #[must_use]
+    pub const fn driver(&self) -> Option<&NodeDriver> {
+        self.driver.as_ref()
+    }
+
+    /// Gets a player that nobody owns: its client has logged in here. It arrives in a later tick. `false` without a node.
+    pub fn log_in(&self, player: PlayerId) -> bool {
+        let driver = self.driver.as_ref();
+        driver
+            .map(|driver| driver.with_node(|node, _| node.log_in(player)))
+            .is_some()
+    }
+
+    /// The entity of a player that is here. O(log n).
+    #[must_use]
+    pub fn entity(&self, player: PlayerId) -> Option<Entity> {
+        self.present.get(&player).map(|present| present.entity)
+    }
+
+    /// The players that are here, in ascending order.
+    pub fn players(&self) -> impl Iterator<Item = PlayerId> {
+        self.present.keys().copied()
+    }
+
+    /// Counters of the node.
+    #[must_use]
+    pub fn stats(&self) -> NodeStats {
+        let driver = self.driver.as_ref();
+        driver.map_or_else(NodeStats::default, |driver| {
+            driver.with_node(|node, _| node.stats())
+        })
+    }
+}
+
+/// Marks or unmarks a player that is here.
+pub(super) fn set_frozen(world: &mut World, player: PlayerId, is_frozen: bool) {
+    let mut players = world.resource_mut::<ClusterPlayers>();
+    let Some(present) = players.present.get_mut(&player) else {
+        return;
+    };
+    if present.is_frozen == is_frozen {
+        return;
+    }
+    present.is_frozen = is_frozen;
+    if !is_frozen {
+        // It stays after all.
+        present.leaves = None;
+    }
+    let entity = present.entity;
+    if let Ok(mut entity) = world.get_entity_mut(entity) {
+        if is_frozen {
+            entity.insert(FrozenPlayer);
+        } else {
+            entity.remove::<FrozenPlayer>();
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The players of a node in a Bevy app.
+//!
+//! ```text
+//! FixedPreUpdate   [Arrive]  who is here now? ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer
+//! FixedUpdate      the game
+//! FixedPostUpdate  [Collect] on_collect ─▶ records · PlayerExchange · PlayerMove · PlayerLogOut
+//! ```
+//!
+//! | file | contains |
+//! |---|---|
+//! | `hooks` | what a game does when players come and go |
+//! | `cluster_players` | the resource: the driver, and which entity is which player |
+//! | `arrive`, `collect` | the systems |
+//!
+//! Invariants: after Arrive, an entity exists for each player that the node holds, and for no other. It was spawned from the record of its
+//! arrival. A record never contains one side of an exchange only, if the game sends [`PlayerExchange`] in the tick in which it happens.
+//!
+//! Cost: O(players of the node) per tick, and one call of `on_collect` per player and [`ClusterPlugin::collect_interval_ticks`].
+
+mod arrive;
+mod cluster_players;
+mod collect;
+mod hooks;
+
+pub use cluster_players::{ClusterPlayer, ClusterPlayers, FrozenPlayer};
+pub use collect::{PlayerExchange, PlayerLogOut, PlayerMove};
+pub use hooks::{LeaveReason, PlayerHooks};
+
+use std::sync::Arc;
+
+use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, Plugin};
+use bevy_ecs::prelude::*;
+
+use self::hooks::SharedHooks;
+
+/// Adds the players of a node to an app. Nothing happens until [`ClusterPlayers::open`] is called with a running node.
+#[derive(Clone)]
+pub struct ClusterPlugin {
+    hooks: Arc<dyn PlayerHooks>,
+    /// Each player is collected once in so many ticks, and when it moves, exchanges something or logs out.
+    pub collect_interval_ticks: u32,
+}
+
+/// The steps of a tick.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClusterSystems {
+    /// Players come and go: in `FixedPreUpdate`.
+    Arrive,
+    /// Players are collected and sent away: in `FixedPostUpdate`.
+    Collect,
+}
+
+impl std::fmt::Debug for ClusterPlugin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ClusterPlugin")
+            .field("collect_interval_ticks", &self.collect_interval_ticks)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClusterPlugin {
+    /// With the hooks of a game. Players are collected once in 20 ticks.
+    #[must_use]
+    pub fn new(hooks: impl PlayerHooks) -> Self {
+        Self {
+            hooks: Arc::new(hooks),
+            collect_interval_ticks: 20,
+        }
+    }
+}
+
+impl Plugin for ClusterPlugin {
+    fn build(&self, app: &mut App) {
+        app.insert_resource(SharedHooks {
+            hooks: self.hooks.clone(),
+            collect_interval_ticks: self.collect_interval_ticks.max(1),
+        })
+        .init_resource::<ClusterPlayers>()
+        .add_message::<PlayerMove>()
+        .add_message::<PlayerLogOut>()
+        .add_message::<PlayerExchange>()
+        .add_systems(
+            FixedPreUpdate,
+            arrive::arrive_players.in_set(ClusterSystems::Arrive),
+        )
+        .add_systems(
+            FixedPostUpdate,
+            collect::collect_players.in_set(ClusterSystems::Collect),
+        );
+    }
+}

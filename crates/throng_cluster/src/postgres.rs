@@ -1,0 +1,394 @@
+//! Rows on a Postgres server.
+//!
+//! The tables `cluster_node` and `cluster_player` are in the schema of the player store, and `throng db migrate` creates them. Each request
+//! is one call of a function of the database, so one statement and one round trip. A process that dies in the middle of it leaves no
+//! rows locked.
+//!
+//! Assumption: the clock of the server does not jump ahead by more than 150 ms (a clock that is adjusted slowly is fine, and so is one
+//! that is set back). If it does, nodes count as late while they still simulate.
+
+use std::time::Duration;
+
+use throng_core::ids::PlayerId;
+use throng_store::{PostgresSession, PostgresSource, SessionError};
+use tokio_postgres::Row;
+
+use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
+use crate::request::{
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
+    RUNS_PER_PROCESS, RefusedWrite,
+};
+use crate::store::{ClusterStore, ClusterStoreError};
+
+/// Rows on a Postgres server: one connection, opened with the first request and again after it was lost.
+#[derive(Debug)]
+pub struct PostgresRows {
+    source: PostgresSource,
+    session: Option<PostgresSession>,
+}
+
+/// The players of a save as columns.
+#[derive(Debug, Default)]
+struct SaveColumns {
+    players: Vec<i64>,
+    epochs: Vec<i64>,
+    revisions: Vec<i64>,
+    records: Vec<Vec<u8>>,
+}
+
+impl SaveColumns {
+    fn new<'s>(saves: impl IntoIterator<Item = &'s ClusterSave>) -> Self {
+        let mut columns = Self::default();
+        for save in saves {
+            columns.players.push(save.player.0 as i64);
+            columns.epochs.push(save.epoch as i64);
+            columns.revisions.push(save.record.revision as i64);
+            columns.records.push(save.record.bytes.clone());
+        }
+        columns
+    }
+}
+
+impl PostgresRows {
+    /// The rows in the schema of a player store. A request may take as long as `timeout`; then its connection is closed, and the outcome is
+    /// unknown. The server ends the statement after twice that time.
+    #[must_use]
+    pub fn new(source: &PostgresSource, timeout: Duration) -> Self {
+        Self {
+            source: source.clone().with_fixed_call_timeout(timeout),
+            session: None,
+        }
+    }
+
+    /// Connects, if it is not connected. Without this, the first request does it.
+    ///
+    /// # Errors
+    /// [`ClusterStoreError::NotExecuted`], if the server cannot be reached, has no tables of this version, or those of an incompatible node.
+    pub fn connect(&mut self) -> Result<(), ClusterStoreError> {
+        if self
+            .session
+            .as_ref()
+            .is_some_and(PostgresSession::is_connected)
+        {
+            return Ok(());
+        }
+        self.session = None;
+        let session = self.source.open_session();
+        let mut session =
+            session.map_err(|error| ClusterStoreError::NotExecuted(error.to_string()))?;
+        let rows = session
+            .query("SELECT cluster_late_after_ms()", &[])
+            .map_err(ClusterStoreError::from)?;
+        let late_after_ms: i64 = column(first(&rows)?, 0)?;
+        if late_after_ms != NODE_LATE_AFTER_MS as i64 {
+            let cause = format!(
+                "nodes are late after {late_after_ms} ms here, expected {NODE_LATE_AFTER_MS} ms: the tables are those of another version"
+            );
+            return Err(ClusterStoreError::NotExecuted(cause));
+        }
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// Like [`execute`](ClusterStore::execute), with another time than that of the server, in milliseconds: for tests.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn execute_at(
+        &mut self,
+        request: &ClusterRequest,
+        at_ms: Option<u64>,
+    ) -> Result<ClusterReply, ClusterStoreError> {
+        self.connect()?;
+        let Some(session) = &mut self.session else {
+            let cause = "no connection".to_owned();
+            return Err(ClusterStoreError::NotExecuted(cause));
+        };
+        let reply = execute(session, request, at_ms.map(|at_ms| at_ms as i64));
+        if reply.is_err() && !session.is_connected() {
+            self.session = None;
+        }
+        reply
+    }
+}
+
+impl ClusterStore for PostgresRows {
+    fn execute(&mut self, request: &ClusterRequest) -> Result<ClusterReply, ClusterStoreError> {
+        self.execute_at(request, None)
+    }
+}
+
+impl From<SessionError> for ClusterStoreError {
+    fn from(error: SessionError) -> Self {
+        let cause = error.error.to_string();
+        if error.is_outcome_unknown {
+            Self::Unknown(cause)
+        } else {
+            Self::NotExecuted(cause)
+        }
+    }
+}
+
+/// A run as parameters of a function.
+const fn parameters(run: NodeRun) -> (i32, i64) {
+    (run.node.0 as i32, run.run as i64)
+}
+
+fn execute(
+    session: &mut PostgresSession,
+    request: &ClusterRequest,
+    at_ms: Option<i64>,
+) -> Result<ClusterReply, ClusterStoreError> {
+    match request {
+        ClusterRequest::StartRun { name } => start_run(session, name, at_ms),
+        ClusterRequest::ReadNodes => read_nodes(session, at_ms),
+        ClusterRequest::ReadOwner { player } => read_owner(session, *player),
+        ClusterRequest::ReadArrivals { run } => read_arrivals(session, *run),
+        ClusterRequest::Adopt { run, player, epoch } => adopt(session, *run, *player, *epoch),
+        ClusterRequest::Save { run, saves } => {
+            let ((node, run), saves) = (parameters(*run), SaveColumns::new(saves));
+            let SaveColumns {
+                players,
+                epochs,
+                revisions,
+                records,
+            } = &saves;
+            let rows = session.query(
+                "SELECT cluster_save($1, $2, $3, $4, $5, $6)",
+                &[&node, &run, players, epochs, revisions, records],
+            )?;
+            reply_of(&rows)
+        }
+        ClusterRequest::HandOff {
+            run,
+            player,
+            to,
+            saves,
+        } => {
+            let ((node, run), (to_node, to_run)) = (parameters(*run), parameters(*to));
+            let saves = SaveColumns::new(saves.iter().chain([player]));
+            let SaveColumns {
+                players,
+                epochs,
+                revisions,
+                records,
+            } = &saves;
+            let rows = session.query(
+                "SELECT cluster_hand_off($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                &[
+                    &node, &run, players, epochs, revisions, records, &to_node, &to_run, &at_ms,
+                ],
+            )?;
+            reply_of(&rows)
+        }
+        ClusterRequest::Release { run, player, saves } => {
+            let (node, run) = parameters(*run);
+            let saves = SaveColumns::new(saves.iter().chain([player]));
+            let SaveColumns {
+                players,
+                epochs,
+                revisions,
+                records,
+            } = &saves;
+            let rows = session.query(
+                "SELECT cluster_release($1, $2, $3, $4, $5, $6)",
+                &[&node, &run, players, epochs, revisions, records],
+            )?;
+            reply_of(&rows)
+        }
+        other => execute_small(session, other, at_ms),
+    }
+}
+
+/// Requests with a few numbers, whose reply is a reason or nothing.
+fn execute_small(
+    session: &mut PostgresSession,
+    request: &ClusterRequest,
+    at_ms: Option<i64>,
+) -> Result<ClusterReply, ClusterStoreError> {
+    let rows = match request {
+        ClusterRequest::Heartbeat { run } => {
+            let (node, run) = parameters(*run);
+            session.query(
+                "SELECT cluster_heartbeat($1, $2, $3)",
+                &[&node, &run, &at_ms],
+            )?
+        }
+        ClusterRequest::EndRun { run } => {
+            let (node, run) = parameters(*run);
+            session.query("SELECT cluster_end_run($1, $2)", &[&node, &run])?
+        }
+        ClusterRequest::RaiseEpoch { run, player, epoch } => {
+            let ((node, run), player, epoch) = (parameters(*run), player.0 as i64, *epoch as i64);
+            session.query(
+                "SELECT cluster_raise_epoch($1, $2, $3, $4)",
+                &[&node, &run, &player, &epoch],
+            )?
+        }
+        ClusterRequest::TakeBack { run, player, epoch } => {
+            let ((node, run), player, epoch) = (parameters(*run), player.0 as i64, *epoch as i64);
+            session.query(
+                "SELECT cluster_take_back($1, $2, $3, $4, $5)",
+                &[&node, &run, &player, &epoch, &at_ms],
+            )?
+        }
+        ClusterRequest::ClaimLate { run, players_max } => {
+            let ((node, run), players_max) = (parameters(*run), *players_max as i64);
+            session.query(
+                "SELECT cluster_claim_late($1, $2, $3, $4)",
+                &[&node, &run, &players_max, &at_ms],
+            )?
+        }
+        ClusterRequest::LogIn { run, player } => {
+            let ((node, run), player) = (parameters(*run), player.0 as i64);
+            session.query(
+                "SELECT cluster_log_in($1, $2, $3, $4)",
+                &[&node, &run, &player, &at_ms],
+            )?
+        }
+        _ => {
+            let cause = format!("{request:?} is no request with a few numbers");
+            return Err(ClusterStoreError::NotExecuted(cause));
+        }
+    };
+    reply_of(&rows)
+}
+
+fn start_run(
+    session: &mut PostgresSession,
+    name: &str,
+    at_ms: Option<i64>,
+) -> Result<ClusterReply, ClusterStoreError> {
+    let rows = session.query(
+        "SELECT _code, _node, _run FROM cluster_start_run($1, $2, $3)",
+        &[&name, &(RUNS_PER_PROCESS as i64), &at_ms],
+    )?;
+    if let ClusterReply::Refused(refused) = reply_of(&rows)? {
+        return Ok(ClusterReply::Refused(refused));
+    }
+    Ok(ClusterReply::Started(run_at(first(&rows)?, 1)?))
+}
+
+fn read_nodes(
+    session: &mut PostgresSession,
+    at_ms: Option<i64>,
+) -> Result<ClusterReply, ClusterStoreError> {
+    let rows = session.query(
+        "SELECT name, NOT is_dead AND NOT cluster_is_late(heartbeat_ms, $1), node, run FROM cluster_node ORDER BY node",
+        &[&at_ms],
+    )?;
+    let nodes = rows.iter().map(|row| {
+        Ok(NodeEntry {
+            name: column(row, 0)?,
+            is_alive: column(row, 1)?,
+            run: run_at(row, 2)?,
+        })
+    });
+    Ok(ClusterReply::Nodes(
+        nodes.collect::<Result<_, ClusterStoreError>>()?,
+    ))
+}
+
+fn read_owner(
+    session: &mut PostgresSession,
+    player: PlayerId,
+) -> Result<ClusterReply, ClusterStoreError> {
+    let rows = session.query(
+        "SELECT node, run, epoch, is_adopted FROM cluster_player WHERE player = $1",
+        &[&(player.0 as i64)],
+    )?;
+    let Some(row) = rows.first() else {
+        return Ok(ClusterReply::Refused(RefusedWrite::NotOwner));
+    };
+    let node: Option<i32> = column(row, 0)?;
+    let owner = node.map(|_| run_at(row, 0)).transpose()?;
+    let epoch: i64 = column(row, 2)?;
+    Ok(ClusterReply::Owner(owner, epoch as u64, column(row, 3)?))
+}
+
+fn read_arrivals(
+    session: &mut PostgresSession,
+    run: NodeRun,
+) -> Result<ClusterReply, ClusterStoreError> {
+    let (node, run) = parameters(run);
+    let rows = session.query(
+        "SELECT player, epoch FROM cluster_player WHERE node = $1 AND run = $2 AND NOT is_adopted
+            ORDER BY player < 0, player",
+        &[&node, &run],
+    )?;
+    let arrivals = rows.iter().map(|row| {
+        let (player, epoch): (i64, i64) = (column(row, 0)?, column(row, 1)?);
+        Ok(Arrival {
+            player: PlayerId(player as u64),
+            epoch: epoch as u64,
+        })
+    });
+    Ok(ClusterReply::Arrivals(
+        arrivals.collect::<Result<_, ClusterStoreError>>()?,
+    ))
+}
+
+fn adopt(
+    session: &mut PostgresSession,
+    run: NodeRun,
+    player: PlayerId,
+    epoch: u64,
+) -> Result<ClusterReply, ClusterStoreError> {
+    let (node, run) = parameters(run);
+    let rows = session.query(
+        "UPDATE cluster_player SET is_adopted = TRUE WHERE player = $1 AND node = $2 AND run = $3 AND epoch = $4
+            RETURNING revision, record",
+        &[&(player.0 as i64), &node, &run, &(epoch as i64)],
+    )?;
+    let Some(row) = rows.first() else {
+        return Ok(ClusterReply::Refused(RefusedWrite::NotOwner));
+    };
+    let revision: i64 = column(row, 0)?;
+    Ok(ClusterReply::Adopted(ClusterRecord {
+        revision: revision as u64,
+        bytes: column(row, 1)?,
+    }))
+}
+
+/// Converts the result of a function.
+fn reply_of(rows: &[Row]) -> Result<ClusterReply, ClusterStoreError> {
+    let code: i32 = column(first(rows)?, 0)?;
+    Ok(ClusterReply::Refused(match code {
+        0 => return Ok(ClusterReply::Done),
+        1 => RefusedWrite::NotOwner,
+        2 => RefusedWrite::TargetLate,
+        3 => RefusedWrite::OlderState,
+        4 => RefusedWrite::RunEnded,
+        5 => RefusedWrite::NotLate,
+        6 => RefusedWrite::NewerRun,
+        7 => RefusedWrite::NodeRuns,
+        _ => return Err(foreign(&format!("result {code}"))),
+    }))
+}
+
+fn first(rows: &[Row]) -> Result<&Row, ClusterStoreError> {
+    rows.first().ok_or_else(|| foreign(&"no row"))
+}
+
+fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
+    row: &'r Row,
+    nth: usize,
+) -> Result<T, ClusterStoreError> {
+    row.try_get(nth).map_err(|error| foreign(&error))
+}
+
+/// The run in a column and the next one.
+fn run_at(row: &Row, nth: usize) -> Result<NodeRun, ClusterStoreError> {
+    let (node, run): (i32, i64) = (column(row, nth)?, column(row, nth + 1)?);
+    Ok(NodeRun {
+        node: ClusterNodeId(node as u32),
+        run: run as u64,
+    })
+}
+
+/// A function replied otherwise than it should, so what it did is unknown.
+fn foreign(found: &dyn std::fmt::Display) -> ClusterStoreError {
+    ClusterStoreError::Unknown(format!(
+        "the database replied {found}; its functions are those of another version"
+    ))
+}

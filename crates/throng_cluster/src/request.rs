@@ -1,0 +1,183 @@
+//! Requests of nodes to a store, and the replies. Each request is one transaction: all of it happens, or nothing.
+
+use throng_core::ids::PlayerId;
+
+use crate::ids::{ClusterRecord, NodeRun};
+
+/// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node stops
+/// to simulate as long after it *sent* its last successful heartbeat, so before anybody can claim.
+pub const NODE_LATE_AFTER_MS: u64 = 1_500;
+
+/// How many runs a process has room for: those of the next process of the node have higher numbers.
+pub const RUNS_PER_PROCESS: u64 = 1 << 32;
+
+/// New values of a player whom the caller owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSave {
+    /// The player.
+    pub player: PlayerId,
+    /// The epoch with which the caller owns it.
+    pub epoch: u64,
+    /// Its state.
+    pub record: ClusterRecord,
+}
+
+/// A request of a node to the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterRequest {
+    /// A process of a node starts. Refused while another process of that name is alive, so for up to [`NODE_LATE_AFTER_MS`] after a crash.
+    StartRun {
+        /// The name of the node.
+        name: String,
+    },
+    /// The run has ended: others may claim its players at once, and the node may start again.
+    EndRun {
+        /// The run that sends the request.
+        run: NodeRun,
+    },
+    /// Reads all nodes.
+    ReadNodes,
+    /// The node runs. Of a run that follows another one of the same process, the first one registers it.
+    Heartbeat {
+        /// The run that sends the request.
+        run: NodeRun,
+    },
+    /// Saves all these players, or none.
+    Save {
+        /// The run that sends the request.
+        run: NodeRun,
+        /// The players; those that exchanged something unsaved are together.
+        saves: Vec<ClusterSave>,
+    },
+    /// Gives a player to another node, with its state, and saves others with it.
+    HandOff {
+        /// The run that sends the request.
+        run: NodeRun,
+        /// The player.
+        player: ClusterSave,
+        /// The new owner.
+        to: NodeRun,
+        /// Players that exchanged something unsaved with the player.
+        saves: Vec<ClusterSave>,
+    },
+    /// Ends the ownership of a player: it has logged out. Saves its state, and others with it.
+    Release {
+        /// The run that sends the request.
+        run: NodeRun,
+        /// The player.
+        player: ClusterSave,
+        /// Players that exchanged something unsaved with the player.
+        saves: Vec<ClusterSave>,
+    },
+    /// Raises the epoch of a player whom the caller owns, so that no earlier request about it can succeed any more.
+    RaiseEpoch {
+        /// The run that sends the request.
+        run: NodeRun,
+        /// The player.
+        player: PlayerId,
+        /// The epoch with which the caller owns it.
+        epoch: u64,
+    },
+    /// Reads who owns a player.
+    ReadOwner {
+        /// The player.
+        player: PlayerId,
+    },
+    /// Reads the players that the caller owns and has not adopted.
+    ReadArrivals {
+        /// The run that sends the request.
+        run: NodeRun,
+    },
+    /// Adopts a player: its new owner has it. Repeating it changes nothing.
+    Adopt {
+        /// The run that sends the request.
+        run: NodeRun,
+        /// The player.
+        player: PlayerId,
+        /// The epoch of the arrival.
+        epoch: u64,
+    },
+    /// Takes a player back from a late node that has not adopted it.
+    TakeBack {
+        /// The run that sends the request.
+        run: NodeRun,
+        /// The player.
+        player: PlayerId,
+        /// The epoch with which the late node owns it.
+        epoch: u64,
+    },
+    /// Claims players of late nodes and of earlier runs, up to a maximum number. They become arrivals.
+    ClaimLate {
+        /// The run that sends the request.
+        run: NodeRun,
+        /// Maximum number of players.
+        players_max: usize,
+    },
+    /// Claims a player that nobody owns: a login. The player becomes an arrival. An unknown player is created, with the revision 0.
+    LogIn {
+        /// The run that sends the request.
+        run: NodeRun,
+        /// The player.
+        player: PlayerId,
+    },
+}
+
+/// A player that waits to be adopted by its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The player.
+    pub player: PlayerId,
+    /// The epoch of the owner.
+    pub epoch: u64,
+}
+
+/// What the store knows about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeEntry {
+    /// Its name.
+    pub name: String,
+    /// Its newest run.
+    pub run: NodeRun,
+    /// Whether its heartbeat is in time.
+    pub is_alive: bool,
+}
+
+/// Why the store has changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedWrite {
+    /// The caller does not own a player with that epoch.
+    NotOwner,
+    /// The target of a hand-off is late or gone.
+    TargetLate,
+    /// The store has a newer state of a player.
+    OlderState,
+    /// The run of the caller was declared dead, or is unknown.
+    RunEnded,
+    /// The target of [`ClusterRequest::TakeBack`] is alive, or has adopted the player.
+    NotLate,
+    /// The node has a newer run: another process has started it.
+    NewerRun,
+    /// Another process of that name is alive.
+    NodeRuns,
+}
+
+/// The reply to a [`ClusterRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterReply {
+    /// It is done.
+    Done,
+    /// Nothing was changed.
+    Refused(RefusedWrite),
+    /// The run of a process that has just started.
+    Started(NodeRun),
+    /// All nodes, by ascending id.
+    Nodes(Vec<NodeEntry>),
+    /// The owner of a player, its epoch, and whether the owner has adopted it.
+    Owner(Option<NodeRun>, u64, bool),
+    /// Players that wait to be adopted.
+    Arrivals(Vec<Arrival>),
+    /// The state of an adopted player.
+    Adopted(ClusterRecord),
+    /// The store is away: nothing was done, and nothing will be.
+    Away,
+}
