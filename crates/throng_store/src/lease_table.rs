@@ -43,7 +43,7 @@ const RENEW_RETRY_MS: u64 = 1_000;
 /// ```
 /// use throng_store::LeaseTableSettings;
 ///
-/// // Players survive an outage of the store of nearly two minutes; after a crash they have to wait as long as that.
+/// // Players stay through an outage of the store of 100 s; after a crash of the server they wait for two minutes.
 /// let settings = LeaseTableSettings { lease_ms: 120_000, ..LeaseTableSettings::default() };
 /// assert!(settings.renew_after_ms < settings.lease_ms);
 /// ```
