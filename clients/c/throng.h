@@ -287,7 +287,8 @@ ThrongStatus throng_set_ground(struct ThrongClient *client,
                                uint32_t height,
                                float tile_m);
 
-// Reports that the game has loaded the scene, so that the server sends it. Required with requires_ready.
+// Reports that the game has loaded the scene, so that the server sends it.
+// Required with requires_ready.
 ThrongStatus throng_ready(struct ThrongClient *client, uint32_t scene);
 
 // Sends a message of the game, of the type that the server has registered with this number. It arrives once and in order.

@@ -268,7 +268,8 @@ pub unsafe extern "C" fn throng_set_ground(
     })
 }
 
-/// Reports that the game has loaded the scene, so that the server sends it. Required with requires_ready.
+/// Reports that the game has loaded the scene, so that the server sends it.
+/// Required with requires_ready.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_ready(client: Option<&mut ThrongClient>, scene: u32) -> ThrongStatus {
     with_client_mut(client, |client| {
