@@ -276,18 +276,21 @@ mod tests {
 
     #[test]
     fn backfill_wants_the_common_region_or_else_any_of_the_match() {
-        let wished = |regions: [u32; 2]| {
-            let [mut one, mut other] = [ticket(1, &[1, 2], 100), ticket(2, &[3, 4], 200)];
-            for (ticket, regions) in [&mut one, &mut other].into_iter().zip(regions) {
+        let wished = |regions: [u32; 3]| {
+            let mut tickets = [(1, &[1, 2][..]), (2, &[3, 4]), (3, &[5])]
+                .map(|(party, players)| ticket(party, players, 100));
+            for (ticket, regions) in tickets.iter_mut().zip(regions) {
                 ticket.preferences.as_mut().unwrap().regions = regions;
             }
-            let mut lineup = Lineup::new(ModeId(0), [vec![one], vec![other]]);
+            let [one, other, third] = tickets;
+            let mut lineup = Lineup::new(ModeId(0), [vec![one, third], vec![other]]);
             let vacancy = lineup.remove_player(PlayerId(4).into()).unwrap();
             lineup.backfill_for(&vacancy).regions
         };
-        assert_eq!(wished([0b011, 0b110]), 0b010);
-        assert_eq!(wished([0b001, 0b110]), 0b111);
-        assert_eq!(wished([0, 0b110]), 0b110, "0 is any region");
-        assert_eq!(wished([0, 0]), 0);
+        assert_eq!(wished([0b011, 0b110, 0b111]), 0b010);
+        assert_eq!(wished([0b001, 0b110, 0b100]), 0b111);
+        assert_eq!(wished([0, 0b110, 0]), 0b110, "0 is any region");
+        assert_eq!(wished([0, 0b110, 0b011]), 0b010, "0 is any region");
+        assert_eq!(wished([0; 3]), 0);
     }
 }

@@ -357,5 +357,15 @@ mod tests {
         assert_eq!(lost(&mut sent, 2, 0b01), []);
         assert_eq!(lost(&mut sent, 3, 0b011), []);
         assert_eq!(lost(&mut sent, 4, 0b0111), [100]);
+        // However much later they were sent, two newer ones are not enough.
+        let mut sent = SentPackets::starting_at(0);
+        for at_us in [100, 200, 300, 400] {
+            sent.record(SentPacket {
+                at_us,
+                ..SentPacket::default()
+            });
+        }
+        assert_eq!(lost(&mut sent, 2, 0b01), []);
+        assert_eq!(lost(&mut sent, 3, 0b011), [100]);
     }
 }

@@ -111,3 +111,41 @@ fn accepted_refused_and_corrected_moves_match_a_model() {
     assert!(counts.iter().all(|&count| count > 500), "{counts:?}");
     assert!(at_border > 500, "{at_border}");
 }
+
+#[test]
+fn counts_of_all_threads_add_up() {
+    const COUNT: u64 = 3_000;
+    bevy_tasks::ComputeTaskPool::get_or_init(bevy_tasks::TaskPool::default);
+    for threads in [1, 3] {
+        let mut app = app();
+        app.insert_resource(sim::Workers::new(threads));
+        let scene = ascii_scene(&mut app, ".@\n..");
+        // More than one work item, all in front of the wall.
+        let players: Vec<Entity> = (0..COUNT)
+            .map(|_| player(&mut app, scene, Vec2::new(0.4, 0.25), SPEED))
+            .collect();
+        (0..30).for_each(|_| app.update());
+        for motion in [
+            PlayerMotion::Towards(0),
+            PlayerMotion::Towards(128),
+            PlayerMotion::To(Vec2::new(0.75, 0.25)),
+        ] {
+            for &entity in &players {
+                app.world_mut().write_message(MoveInput {
+                    entity,
+                    motion,
+                    heading: 0,
+                });
+            }
+            app.update();
+        }
+        let MovementStats {
+            moves_accepted,
+            moves_refused,
+            moves_corrected,
+            ..
+        } = stats(&app);
+        let counts = [moves_accepted, moves_refused, moves_corrected];
+        assert_eq!(counts, [2 * COUNT, COUNT, COUNT], "{threads} threads");
+    }
+}

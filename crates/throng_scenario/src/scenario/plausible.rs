@@ -6,7 +6,7 @@
 use super::text::{Outline, TextSpan, unit_of};
 
 /// The least and the greatest usual value of each field with a unit, by its name; the unit is that of the name. Ascending by name.
-const USUAL: [(&str, f64, f64); 73] = [
+const USUAL: [(&str, f64, f64); 76] = [
     ("accept_timeout_s", 1.0, 600.0),
     ("alley_tiles", 1.0, 50.0),
     ("attributes_per_s", 0.001, 100.0),
@@ -15,6 +15,7 @@ const USUAL: [(&str, f64, f64); 73] = [
     ("block_tiles", 8.0, 1_000.0),
     ("budget_ms", 0.01, 100.0),
     ("build_ticks", 1.0, 2_000.0),
+    ("bytes_max", 100.0, 1e9),
     ("bytes_per_client_s", 100.0, 1e8),
     ("bytes_per_s", 100.0, 1e8),
     ("cancels_per_s", 0.001, 10_000.0),
@@ -30,6 +31,7 @@ const USUAL: [(&str, f64, f64); 73] = [
     ("for_s", 0.01, 7_200.0),
     ("from_s", 0.01, 86_400.0),
     ("full_rate_distance_m", 0.5, 5_000.0),
+    ("graph_bytes_per_tile_max", 0.1, 1_000.0),
     ("heartbeat_ticks", 1.0, 1_200.0),
     ("height_tiles", 4.0, 20_000.0),
     ("idle_timeout_s", 0.05, 86_400.0),
@@ -46,6 +48,7 @@ const USUAL: [(&str, f64, f64); 73] = [
     ("match_duration_s", 0.05, 14_400.0),
     ("messages_per_s", 0.01, 1_000.0),
     ("motion_tolerance_m", 0.001, 10.0),
+    ("ms", 0.01, 10_000.0),
     ("mtu_bytes", 500.0, 65_507.0),
     ("parties_per_s", 0.001, 10_000.0),
     ("power_gap_widen_per_s", 1.0, 1e6),

@@ -1,7 +1,8 @@
 //! The unit of a field, from the end of its name.
 
 /// Endings of names, the longer ones first, and the unit in words.
-const UNITS: [(&str, &str); 13] = [
+const UNITS: [(&str, &str); 14] = [
+    ("bytes_per_tile", "bytes a tile"),
     ("bytes_per_client_s", "bytes a second"),
     ("bytes_per_s", "bytes a second"),
     ("per_s", "per second"),
@@ -42,6 +43,7 @@ mod tests {
             ("churn_per_s", Some("per second")),
             ("bytes_per_s", Some("bytes a second")),
             ("bytes_per_client_s", Some("bytes a second")),
+            ("graph_bytes_per_tile_max", Some("bytes a tile")),
             ("idle_s_max", Some("seconds")),
             ("ms", Some("milliseconds")),
             ("tick_hz", Some("times a second")),
