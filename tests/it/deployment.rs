@@ -98,7 +98,7 @@ fn server_starts_with_the_arguments_of_each_file() {
                 }
             })
             .collect();
-        arguments.extend(["--duration", "200ms", "--json"].map(str::to_owned));
+        arguments.extend(["--duration", "0.2s", "--json"].map(str::to_owned));
         assert!(arguments.len() > 9, "{file}: {arguments:?}");
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let store = folder.path(&format!("{file}.db"));
