@@ -98,7 +98,7 @@ fn server_starts_with_the_arguments_of_each_file() {
                 }
             })
             .collect();
-        arguments.extend(["--duration", "200ms", "--json"].map(str::to_owned));
+        arguments.extend(["--duration", "0.2s", "--json"].map(str::to_owned));
         assert!(arguments.len() > 9, "{file}: {arguments:?}");
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let store = folder.path(&format!("{file}.db"));
@@ -106,7 +106,8 @@ fn server_starts_with_the_arguments_of_each_file() {
         let output = server.env("THRONG_STORE", store).output();
         let told = ProgramOutput::from(output.expect("the program starts"));
         assert_eq!(told.code, 0, "{file}: {arguments:?} {}", told.err);
-        assert!(told.json()["admitted"].is_u64(), "{file}: {}", told.out);
+        let report = told.out.lines().last().unwrap_or_default();
+        assert!(report.contains("\"admitted\":0"), "{file}: {}", told.out);
     }
 }
 
