@@ -11,7 +11,7 @@ use throng_core::ids::PlayerId;
 use self::held_player::{HeldPlayers, HeldState};
 use self::requests::{PendingRequests, RequestKind, RequestWork, WrittenGroup};
 use crate::ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
-use crate::request::{Arrival, ClusterRequest};
+use crate::request::{Arrival, ClusterRequest, RefusedWrite};
 use crate::routes::PlayerRoute;
 
 /// How long a node may simulate after it sent a heartbeat that succeeded, in milliseconds. It is shorter than
@@ -114,6 +114,7 @@ pub struct ClusterNode {
     players: HeldPlayers,
     logins: BTreeSet<PlayerId>,
     log_outs: BTreeSet<PlayerId>,
+    refused_logins: Vec<(PlayerId, RefusedWrite)>,
     arrivals: VecDeque<Arrival>,
     /// Routes that a gateway has not acknowledged, and when they are sent next.
     routes: BTreeMap<(GatewayId, PlayerId), (PlayerRoute, u64)>,
@@ -140,6 +141,7 @@ impl ClusterNode {
             players: HeldPlayers(BTreeMap::new()),
             logins: BTreeSet::new(),
             log_outs: BTreeSet::new(),
+            refused_logins: Vec::new(),
             arrivals: VecDeque::new(),
             routes: BTreeMap::new(),
             requests: PendingRequests::new(),
@@ -265,9 +267,16 @@ impl ClusterNode {
         true
     }
 
-    /// Gets a player that nobody owns: its client has logged in here.
+    /// Gets a player that nobody owns: its client has logged in here. While the store is away, it waits. Refused logins are those of
+    /// [`take_refused_logins`](Self::take_refused_logins).
     pub fn log_in(&mut self, player: PlayerId) {
         self.logins.insert(player);
+    }
+
+    /// The logins that were refused since the last call: with [`RefusedWrite::NotOwner`], the player is on another node, or was on one that
+    /// is late and may be claimed soon.
+    pub fn take_refused_logins(&mut self) -> Vec<(PlayerId, RefusedWrite)> {
+        std::mem::take(&mut self.refused_logins)
     }
 
     /// Gives a player to another node. It is frozen from now on; if the store is away or the target late, it goes on here. `false` if this

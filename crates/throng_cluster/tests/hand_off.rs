@@ -19,7 +19,8 @@ use throng_cluster::{
     BusPeer, ClusterKey, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply,
     ClusterRequest, ClusterStore, ClusterStoreError, DriverSettings, DriverStartError,
     FrozenPlayer, LeaveReason, LocalBus, MessageBus, NatsSettings, NatsTransport, NodeDriver,
-    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerMove, PostgresRows, SharedRows,
+    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove, PostgresRows,
+    SharedRows,
 };
 use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
@@ -319,12 +320,21 @@ fn play(engines: &Engines) {
         processes[0].gold(PLAYER).is_none()
     });
     assert_eq!(processes[0].diary(PLAYER).last(), Some(&"logged out"));
-    // It is saved, and free for any node.
+    // It is saved, and free for any node. A node that asks for a player of another one is refused.
     processes[1].players().log_in(PLAYER);
     until(&mut processes, "login elsewhere", |processes| {
         processes[1].gold(PLAYER).is_some()
     });
     assert_eq!(processes[1].gold(PLAYER), Some(5));
+    processes[0].players().log_in(PLAYER);
+    until(&mut processes, "refusal", |processes| {
+        let refused = processes[0]
+            .app
+            .world()
+            .resource::<Messages<PlayerLoginRefused>>();
+        !refused.is_empty()
+    });
+    assert_eq!(processes[0].gold(PLAYER), None);
 }
 
 #[test]

@@ -74,6 +74,7 @@ impl ClusterNode {
             RequestWork::LogIn(player) => match reply {
                 ClusterReply::Done => self.next_arrivals_ms = now_ms,
                 ClusterReply::Away => _ = self.logins.insert(player),
+                ClusterReply::Refused(refused) => self.on_refused_login(player, refused),
                 _ => {}
             },
             RequestWork::ReadOwner(player) => self.on_owner(player, &reply),
@@ -90,6 +91,15 @@ impl ClusterNode {
             }
         }
         None
+    }
+
+    /// A login whose reply was lost finds the player here, or on its way here.
+    fn on_refused_login(&mut self, player: PlayerId, refused: RefusedWrite) {
+        let is_here = self.players.0.contains_key(&player);
+        let arrives = self.arrivals.iter().any(|arrival| arrival.player == player);
+        if !is_here && !arrives {
+            self.refused_logins.push((player, refused));
+        }
     }
 
     fn on_heartbeat(&mut self, sent_ms: u64, reply: &ClusterReply) {
