@@ -65,8 +65,10 @@ pub struct NodeSettings {
     pub take_back_after_ms: u64,
     /// Between two claims of the players of late nodes.
     pub claim_interval_ms: u64,
-    /// Maximum number of players per claim, so that several nodes share them.
+    /// Maximum number of players per claim, so that several nodes share them. After a claim of so many, the next one follows at once.
     pub claimed_players_max: usize,
+    /// Maximum number of players per adoption.
+    pub adopted_players_max: usize,
     /// After which a route that was not acknowledged is sent again.
     pub route_interval_ms: u64,
 }
@@ -81,8 +83,9 @@ impl Default for NodeSettings {
             busy_read_interval_ms: 50,
             idle_read_interval_ms: 1_000,
             take_back_after_ms: 1_000,
-            claim_interval_ms: 500,
+            claim_interval_ms: 250,
             claimed_players_max: 64,
+            adopted_players_max: 64,
             route_interval_ms: 1_000,
         }
     }
@@ -114,6 +117,9 @@ pub struct ClusterNode {
     players: HeldPlayers,
     logins: BTreeSet<PlayerId>,
     log_outs: BTreeSet<PlayerId>,
+    /// Refused logins of players that may be on their way here: an earlier request may have been done.
+    doubtful_logins: BTreeMap<PlayerId, RefusedWrite>,
+    next_doubt_ms: u64,
     refused_logins: Vec<(PlayerId, RefusedWrite)>,
     arrivals: VecDeque<Arrival>,
     /// Routes that a gateway has not acknowledged, and when they are sent next.
@@ -141,6 +147,8 @@ impl ClusterNode {
             players: HeldPlayers(BTreeMap::new()),
             logins: BTreeSet::new(),
             log_outs: BTreeSet::new(),
+            doubtful_logins: BTreeMap::new(),
+            next_doubt_ms: 0,
             refused_logins: Vec::new(),
             arrivals: VecDeque::new(),
             routes: BTreeMap::new(),
@@ -361,6 +369,8 @@ impl ClusterNode {
         self.run.run += 1;
         self.players.0.clear();
         self.log_outs.clear();
+        let doubtful = std::mem::take(&mut self.doubtful_logins);
+        self.logins.extend(doubtful.into_keys());
         self.arrivals.clear();
         self.routes.clear();
         self.requests.clear();
@@ -461,7 +471,7 @@ impl ClusterNode {
         self.send(work, request, now_ms, outputs);
     }
 
-    /// Reads the owner of a player that is uncertain, or was handed off.
+    /// Reads the owner of a player that is uncertain, was handed off, or whose login was refused.
     fn read_owners(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         if !self.requests.is_free(RequestKind::Owner) {
             return;
@@ -472,7 +482,12 @@ impl ClusterNode {
                 |state| matches!(state, HeldState::Moved { next_read_ms, .. } if now_ms >= next_read_ms),
             )
         };
-        let Some(player) = checking.or_else(moved) else {
+        let doubtful = || {
+            let is_due = now_ms >= self.next_doubt_ms;
+            let doubtful = self.doubtful_logins.keys().next();
+            doubtful.filter(|_| is_due).copied()
+        };
+        let Some(player) = checking.or_else(moved).or_else(doubtful) else {
             return;
         };
         let interval_ms = self.settings.busy_read_interval_ms;
@@ -492,12 +507,19 @@ impl ClusterNode {
             let request = ClusterRequest::ReadArrivals { run };
             self.send(RequestWork::ReadArrivals, request, now_ms, outputs);
         }
-        if self.requests.is_free(RequestKind::Adopt)
-            && let Some(arrival) = self.arrivals.pop_front()
-        {
-            let Arrival { player, epoch } = arrival;
-            let request = ClusterRequest::Adopt { run, player, epoch };
-            self.send(RequestWork::Adopt(arrival), request, now_ms, outputs);
+        if self.requests.is_free(RequestKind::Adopt) && !self.arrivals.is_empty() {
+            let count = self
+                .settings
+                .adopted_players_max
+                .clamp(1, self.arrivals.len());
+            let arrivals: Vec<Arrival> = self.arrivals.drain(..count).collect();
+            let work = RequestWork::Adopt(arrivals.clone());
+            self.send(
+                work,
+                ClusterRequest::Adopt { run, arrivals },
+                now_ms,
+                outputs,
+            );
         }
     }
 

@@ -520,3 +520,40 @@ fn many_hand_offs_between_two_apps() {
         );
     });
 }
+
+/// `THRONG_FIGURES=1 … -- --nocapture` prints how long it takes with more players.
+#[test]
+fn players_of_a_dead_node_live_on_the_other_one() {
+    with_servers(|url, nats| {
+        let wanted = if std::env::var("THRONG_FIGURES").is_ok() {
+            400
+        } else {
+            100
+        };
+        let mut processes = two_nodes(&servers(url, nats, "death"));
+        for player in 100..100 + wanted {
+            processes[0].players().log_in(PlayerId(player));
+        }
+        let count = |process: &Process| process.players().players().count() as u64;
+        until(&mut processes, "logins", |processes| {
+            count(&processes[0]) == wanted + 1
+        });
+        let dead = processes.remove(0);
+        dead.executioner.is_dead.store(true, Ordering::Release);
+        let begun = Stopwatch::start();
+        let mut first = None;
+        until(&mut processes, "claims", |processes| {
+            if count(&processes[0]) > 0 {
+                first.get_or_insert(begun.elapsed());
+            }
+            count(&processes[0]) == wanted + 1
+        });
+        println!(
+            "{} players of a dead node: the first after {:?}, all after {:?}",
+            wanted + 1,
+            first.unwrap(),
+            begun.elapsed()
+        );
+        assert_eq!(processes[0].gold(PLAYER), Some(3));
+    });
+}
