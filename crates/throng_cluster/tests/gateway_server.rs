@@ -186,9 +186,12 @@ fn clients_play_at_gateways_and_come_back_by_another_one() {
         let have_objects = |client: &Client| client.mirror().controlled_object().is_some();
         clients.iter().all(have_objects) && node.is_mirrored(clients)
     });
-    // The server of the bus restarts, and nobody is disconnected.
+    // The server of the bus is away for 4.5 s, and nobody is disconnected.
     nats.kill();
-    (0..50).for_each(|_| node.tick());
+    let away = Stopwatch::start();
+    node.until("while it is away", &mut clients, |_, _| {
+        away.elapsed() > Duration::from_millis(4_500)
+    });
     nats.restart();
     let world = node.server.world_mut();
     let mut players = world.query_filtered::<&mut Position, With<Player>>();
