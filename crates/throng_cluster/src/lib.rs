@@ -62,7 +62,8 @@ pub use bus::{BusConnectError, NatsSettings, NatsTransport};
 pub use driver::{DriverSettings, DriverStartError, DriverStats, NodeDriver};
 #[cfg(feature = "gateway")]
 pub use gateway::{
-    ClientGateway, GatewayPort, GatewayPortStats, GatewaySettings, GatewaySink, GatewayStats,
+    ClientGateway, GATEWAY_PACKET_BYTES_MAX, GatewayPort, GatewayPortStats, GatewaySettings,
+    GatewaySink, GatewayStats,
 };
 pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 pub use link::{ClientBehind, LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};
@@ -72,7 +73,7 @@ pub use node::{
 #[cfg(feature = "bevy")]
 pub use plugin::{
     ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterSystems, FrozenPlayer, LeaveReason,
-    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerMove,
+    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresRows;

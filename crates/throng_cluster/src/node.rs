@@ -11,7 +11,7 @@ use throng_core::ids::PlayerId;
 use self::held_player::{HeldPlayers, HeldState};
 use self::requests::{PendingRequests, RequestKind, RequestWork, WrittenGroup};
 use crate::ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
-use crate::request::{Arrival, ClusterRequest};
+use crate::request::{Arrival, ClusterRequest, RefusedWrite};
 use crate::routes::PlayerRoute;
 
 /// How long a node may simulate after it sent a heartbeat that succeeded, in milliseconds. It is shorter than
@@ -73,8 +73,10 @@ pub struct NodeSettings {
     pub take_back_after_ms: u64,
     /// Between two claims of the players of late nodes.
     pub claim_interval_ms: u64,
-    /// Maximum number of players per claim, so that several nodes share them.
+    /// Maximum number of players per claim, so that several nodes share them. After a claim of so many, the next one follows at once.
     pub claimed_players_max: usize,
+    /// Maximum number of players per adoption.
+    pub adopted_players_max: usize,
     /// After which a route that was not acknowledged is sent again.
     pub route_interval_ms: u64,
 }
@@ -89,8 +91,9 @@ impl Default for NodeSettings {
             busy_read_interval_ms: 50,
             idle_read_interval_ms: 1_000,
             take_back_after_ms: 1_000,
-            claim_interval_ms: 500,
+            claim_interval_ms: 250,
             claimed_players_max: 64,
+            adopted_players_max: 64,
             route_interval_ms: 1_000,
         }
     }
@@ -122,6 +125,10 @@ pub struct ClusterNode {
     players: HeldPlayers,
     logins: BTreeSet<PlayerId>,
     log_outs: BTreeSet<PlayerId>,
+    /// Refused logins of players that may be on their way here: an earlier request may have been done.
+    doubtful_logins: BTreeMap<PlayerId, RefusedWrite>,
+    next_doubt_ms: u64,
+    refused_logins: Vec<(PlayerId, RefusedWrite)>,
     arrivals: VecDeque<Arrival>,
     /// Routes that a gateway has not acknowledged, and when they are sent next.
     routes: BTreeMap<(GatewayId, PlayerId), (PlayerRoute, u64)>,
@@ -148,6 +155,9 @@ impl ClusterNode {
             players: HeldPlayers(BTreeMap::new()),
             logins: BTreeSet::new(),
             log_outs: BTreeSet::new(),
+            doubtful_logins: BTreeMap::new(),
+            next_doubt_ms: 0,
+            refused_logins: Vec::new(),
             arrivals: VecDeque::new(),
             routes: BTreeMap::new(),
             requests: PendingRequests::new(),
@@ -273,9 +283,16 @@ impl ClusterNode {
         true
     }
 
-    /// Gets a player that nobody owns: its client has logged in here.
+    /// Gets a player that nobody owns: its client has logged in here. While the store is away, it waits. Refused logins are those of
+    /// [`take_refused_logins`](Self::take_refused_logins).
     pub fn log_in(&mut self, player: PlayerId) {
         self.logins.insert(player);
+    }
+
+    /// The logins that were refused since the last call: with [`RefusedWrite::NotOwner`], the player is on another node, or was on one that
+    /// is late and may be claimed soon.
+    pub fn take_refused_logins(&mut self) -> Vec<(PlayerId, RefusedWrite)> {
+        std::mem::take(&mut self.refused_logins)
     }
 
     /// Gives a player to another node. It is frozen from now on; if the store is away or the target late, it goes on here. `false` if this
@@ -360,6 +377,8 @@ impl ClusterNode {
         self.run.run += 1;
         self.players.0.clear();
         self.log_outs.clear();
+        let doubtful = std::mem::take(&mut self.doubtful_logins);
+        self.logins.extend(doubtful.into_keys());
         self.arrivals.clear();
         self.routes.clear();
         self.requests.clear();
@@ -460,7 +479,7 @@ impl ClusterNode {
         self.send(work, request, now_ms, outputs);
     }
 
-    /// Reads the owner of a player that is uncertain, or was handed off.
+    /// Reads the owner of a player that is uncertain, was handed off, or whose login was refused.
     fn read_owners(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         if !self.requests.is_free(RequestKind::Owner) {
             return;
@@ -471,7 +490,12 @@ impl ClusterNode {
                 |state| matches!(state, HeldState::Moved { next_read_ms, .. } if now_ms >= next_read_ms),
             )
         };
-        let Some(player) = checking.or_else(moved) else {
+        let doubtful = || {
+            let is_due = now_ms >= self.next_doubt_ms;
+            let doubtful = self.doubtful_logins.keys().next();
+            doubtful.filter(|_| is_due).copied()
+        };
+        let Some(player) = checking.or_else(moved).or_else(doubtful) else {
             return;
         };
         let interval_ms = self.settings.busy_read_interval_ms;
@@ -491,12 +515,19 @@ impl ClusterNode {
             let request = ClusterRequest::ReadArrivals { run };
             self.send(RequestWork::ReadArrivals, request, now_ms, outputs);
         }
-        if self.requests.is_free(RequestKind::Adopt)
-            && let Some(arrival) = self.arrivals.pop_front()
-        {
-            let Arrival { player, epoch } = arrival;
-            let request = ClusterRequest::Adopt { run, player, epoch };
-            self.send(RequestWork::Adopt(arrival), request, now_ms, outputs);
+        if self.requests.is_free(RequestKind::Adopt) && !self.arrivals.is_empty() {
+            let count = self
+                .settings
+                .adopted_players_max
+                .clamp(1, self.arrivals.len());
+            let arrivals: Vec<Arrival> = self.arrivals.drain(..count).collect();
+            let work = RequestWork::Adopt(arrivals.clone());
+            self.send(
+                work,
+                ClusterRequest::Adopt { run, arrivals },
+                now_ms,
+                outputs,
+            );
         }
     }
 

@@ -144,7 +144,7 @@ fn execute(
         ClusterRequest::ReadNodes => read_nodes(session, at_ms),
         ClusterRequest::ReadOwner { player } => read_owner(session, *player),
         ClusterRequest::ReadArrivals { run } => read_arrivals(session, *run),
-        ClusterRequest::Adopt { run, player, epoch } => adopt(session, *run, *player, *epoch),
+        ClusterRequest::Adopt { run, arrivals } => adopt(session, *run, arrivals),
         ClusterRequest::Save { run, saves } => {
             let ((node, run), saves) = (parameters(*run), SaveColumns::new(saves));
             let SaveColumns {
@@ -316,13 +316,7 @@ fn read_arrivals(
             ORDER BY player < 0, player",
         &[&node, &run],
     )?;
-    let arrivals = rows.iter().map(|row| {
-        let (player, epoch): (i64, i64) = (column(row, 0)?, column(row, 1)?);
-        Ok(Arrival {
-            player: PlayerId(player as u64),
-            epoch: epoch as u64,
-        })
-    });
+    let arrivals = rows.iter().map(arrival_at);
     Ok(ClusterReply::Arrivals(
         arrivals.collect::<Result<_, ClusterStoreError>>()?,
     ))
@@ -331,23 +325,40 @@ fn read_arrivals(
 fn adopt(
     session: &mut PostgresSession,
     run: NodeRun,
-    player: PlayerId,
-    epoch: u64,
+    arrivals: &[Arrival],
 ) -> Result<ClusterReply, ClusterStoreError> {
     let (node, run) = parameters(run);
+    let players = arrivals.iter().map(|arrival| arrival.player.0 as i64);
+    let epochs = arrivals.iter().map(|arrival| arrival.epoch as i64);
     let rows = session.query(
-        "UPDATE cluster_player SET is_adopted = TRUE WHERE player = $1 AND node = $2 AND run = $3 AND epoch = $4
-            RETURNING revision, record",
-        &[&(player.0 as i64), &node, &run, &(epoch as i64)],
+        "SELECT _player, _epoch, _revision, _record FROM cluster_adopt($1, $2, $3, $4)",
+        &[
+            &node,
+            &run,
+            &Vec::from_iter(players),
+            &Vec::from_iter(epochs),
+        ],
     )?;
-    let Some(row) = rows.first() else {
-        return Ok(ClusterReply::Refused(RefusedWrite::NotOwner));
-    };
-    let revision: i64 = column(row, 0)?;
-    Ok(ClusterReply::Adopted(ClusterRecord {
-        revision: revision as u64,
-        bytes: column(row, 1)?,
-    }))
+    let adopted = rows.iter().map(|row| {
+        let revision: i64 = column(row, 2)?;
+        let record = ClusterRecord {
+            revision: revision as u64,
+            bytes: column(row, 3)?,
+        };
+        Ok((arrival_at(row)?, record))
+    });
+    Ok(ClusterReply::Adopted(
+        adopted.collect::<Result<_, ClusterStoreError>>()?,
+    ))
+}
+
+/// The player and the epoch in the first two columns.
+fn arrival_at(row: &Row) -> Result<Arrival, ClusterStoreError> {
+    let (player, epoch): (i64, i64) = (column(row, 0)?, column(row, 1)?);
+    Ok(Arrival {
+        player: PlayerId(player as u64),
+        epoch: epoch as u64,
+    })
 }
 
 /// Converts the result of a function.

@@ -88,14 +88,13 @@ pub enum ClusterRequest {
         /// The run that sends the request.
         run: NodeRun,
     },
-    /// Adopts a player: its new owner has it. Repeating it changes nothing.
+    /// Adopts players: their new owner has them. Players that the caller does not own with these epochs are left out. Repeating it changes
+    /// nothing.
     Adopt {
         /// The run that sends the request.
         run: NodeRun,
-        /// The player.
-        player: PlayerId,
-        /// The epoch of the arrival.
-        epoch: u64,
+        /// The players, each once.
+        arrivals: Vec<Arrival>,
     },
     /// Takes a player back from a late node that has not adopted it.
     TakeBack {
@@ -176,8 +175,8 @@ pub enum ClusterReply {
     Owner(Option<NodeRun>, u64, bool),
     /// Players that wait to be adopted.
     Arrivals(Vec<Arrival>),
-    /// The state of an adopted player.
-    Adopted(ClusterRecord),
+    /// The states of the adopted players, in the order of the request.
+    Adopted(Vec<(Arrival, ClusterRecord)>),
     /// The store is away: nothing was done, and nothing will be.
     Away,
 }

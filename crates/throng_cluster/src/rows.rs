@@ -81,7 +81,7 @@ impl ClusterRows {
             }
             ClusterRequest::ReadOwner { player } => return self.read_owner(player),
             ClusterRequest::ReadArrivals { run } => return self.read_arrivals(run),
-            ClusterRequest::Adopt { run, player, epoch } => return self.adopt(run, player, epoch),
+            ClusterRequest::Adopt { run, arrivals } => return self.adopt(run, arrivals),
             ClusterRequest::TakeBack { run, player, epoch } => {
                 self.take_back(run, player, epoch, now_ms)
             }
@@ -244,12 +244,16 @@ impl ClusterRows {
         ClusterReply::Arrivals(arrivals.collect())
     }
 
-    fn adopt(&mut self, run: NodeRun, player: PlayerId, epoch: u64) -> ClusterReply {
-        let adopted = self.change_owned(run, player, epoch, |row| row.is_adopted = true);
-        match (adopted, self.players.get(&player)) {
-            (Ok(()), Some(row)) => ClusterReply::Adopted(row.record.clone()),
-            _ => ClusterReply::Refused(RefusedWrite::NotOwner),
+    fn adopt(&mut self, run: NodeRun, arrivals: Vec<Arrival>) -> ClusterReply {
+        let mut adopted = Vec::new();
+        for arrival in arrivals {
+            let Arrival { player, epoch } = arrival;
+            let own = self.change_owned(run, player, epoch, |row| row.is_adopted = true);
+            if let Some(row) = self.players.get(&player).filter(|_| own.is_ok()) {
+                adopted.push((arrival, row.record.clone()));
+            }
         }
+        ClusterReply::Adopted(adopted)
     }
 
     fn take_back(

@@ -304,11 +304,10 @@ fn dead_node_closes_its_clients_and_dead_gateway_loses_them() {
     });
     assert_eq!(gateway.gateway.stats().lost, 1);
     // A new process of the node; then the gateway dies.
-    let mut node = Node::start(&nats, &timeline.rows, "n1");
+    let node = Node::start(&nats, &timeline.rows, "n1");
     let gateway = Gateway::start(&nats, &[1]);
     let (_client, id) = timeline.connected(&gateway, &node, 1, 8);
     drop(gateway);
-    node.send(id, 0..1, 0);
     timeline.until("the loss of the client", &mut None, |_| {
         !node.recorder.ended.lock().unwrap().is_empty()
     });

@@ -19,7 +19,8 @@ use throng_cluster::{
     BusPeer, ClusterKey, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply,
     ClusterRequest, ClusterStore, ClusterStoreError, DriverSettings, DriverStartError,
     FrozenPlayer, LeaveReason, LocalBus, MessageBus, NatsSettings, NatsTransport, NodeDriver,
-    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerMove, PostgresRows, SharedRows,
+    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove, PostgresRows,
+    SharedRows,
 };
 use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
@@ -319,12 +320,21 @@ fn play(engines: &Engines) {
         processes[0].gold(PLAYER).is_none()
     });
     assert_eq!(processes[0].diary(PLAYER).last(), Some(&"logged out"));
-    // It is saved, and free for any node.
+    // It is saved, and free for any node. A node that asks for a player of another one is refused.
     processes[1].players().log_in(PLAYER);
     until(&mut processes, "login elsewhere", |processes| {
         processes[1].gold(PLAYER).is_some()
     });
     assert_eq!(processes[1].gold(PLAYER), Some(5));
+    processes[0].players().log_in(PLAYER);
+    until(&mut processes, "refusal", |processes| {
+        let refused = processes[0]
+            .app
+            .world()
+            .resource::<Messages<PlayerLoginRefused>>();
+        !refused.is_empty()
+    });
+    assert_eq!(processes[0].gold(PLAYER), None);
 }
 
 #[test]
@@ -508,5 +518,42 @@ fn many_hand_offs_between_two_apps() {
             at(99),
             at(100)
         );
+    });
+}
+
+/// `THRONG_FIGURES=1 … -- --nocapture` prints how long it takes with more players.
+#[test]
+fn players_of_a_dead_node_live_on_the_other_one() {
+    with_servers(|url, nats| {
+        let wanted = if std::env::var("THRONG_FIGURES").is_ok() {
+            400
+        } else {
+            100
+        };
+        let mut processes = two_nodes(&servers(url, nats, "death"));
+        for player in 100..100 + wanted {
+            processes[0].players().log_in(PlayerId(player));
+        }
+        let count = |process: &Process| process.players().players().count() as u64;
+        until(&mut processes, "logins", |processes| {
+            count(&processes[0]) == wanted + 1
+        });
+        let dead = processes.remove(0);
+        dead.executioner.is_dead.store(true, Ordering::Release);
+        let begun = Stopwatch::start();
+        let mut first = None;
+        until(&mut processes, "claims", |processes| {
+            if count(&processes[0]) > 0 {
+                first.get_or_insert(begun.elapsed());
+            }
+            count(&processes[0]) == wanted + 1
+        });
+        println!(
+            "{} players of a dead node: the first after {:?}, all after {:?}",
+            wanted + 1,
+            first.unwrap(),
+            begun.elapsed()
+        );
+        assert_eq!(processes[0].gold(PLAYER), Some(3));
     });
 }

@@ -332,7 +332,30 @@ fn server_away_for_a_while_costs_nothing_and_for_long_ends_the_links() {
         (is_linked, world.ends[0].links.stats().resent > 0)
     };
     assert_eq!(away(250), (true, true));
-    assert_eq!(away(400).0, false);
+    let (is_linked, _) = away(400);
+    assert!(!is_linked);
+}
+
+#[test]
+fn idle_link_to_a_dead_peer_is_noticed() {
+    let mut world = World::new(50, [0.0; 3]);
+    (0..50).for_each(|_| world.step());
+    world.drain();
+    assert!(world.ends[0].links.is_linked(GATEWAYS[0]));
+    // Idle for long, and still linked.
+    world.drain();
+    assert!(world.ends[0].links.is_linked(GATEWAYS[0]));
+    let _dead = world.ends.remove(1);
+    for _ in 0..400 {
+        world.now_ms += STEP_MS;
+        world.network.lock().unwrap().now_ms = world.now_ms;
+        let end = &mut world.ends[0];
+        end.send(world.now_ms);
+    }
+    assert!(!world.ends[0].links.is_linked(GATEWAYS[0]));
+    let event = std::iter::from_fn(|| world.ends[0].links.next_event())
+        .find(|event| matches!(event, LinkEvent::Lost { .. }));
+    assert!(event.is_some());
 }
 
 #[test]

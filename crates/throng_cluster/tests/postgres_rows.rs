@@ -14,7 +14,7 @@ use std::time::Duration;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
-    ClusterNodeId, ClusterRecord, ClusterReply, ClusterRequest, ClusterRows, ClusterSave,
+    Arrival, ClusterNodeId, ClusterRecord, ClusterReply, ClusterRequest, ClusterRows, ClusterSave,
     ClusterStore, ClusterStoreError, NodeRun, PostgresRows, RefusedWrite,
 };
 use throng_core::ids::PlayerId;
@@ -53,13 +53,12 @@ fn started(rows: &mut PostgresRows, name: &str, at_ms: u64) -> NodeRun {
 /// A player that a run has adopted with the epoch 1.
 fn adopted(rows: &mut PostgresRows, run: NodeRun, player: PlayerId, at_ms: u64) {
     done(rows, &ClusterRequest::LogIn { run, player }, at_ms);
-    let adopt = ClusterRequest::Adopt {
-        run,
-        player,
-        epoch: 1,
-    };
+    let arrival = Arrival { player, epoch: 1 };
+    let arrivals = vec![arrival];
+    let adopt = ClusterRequest::Adopt { run, arrivals };
     let reply = rows.execute_at(&adopt, Some(at_ms)).unwrap();
-    assert_eq!(reply, ClusterReply::Adopted(ClusterRecord::default()));
+    let record = ClusterRecord::default();
+    assert_eq!(reply, ClusterReply::Adopted(vec![(arrival, record)]));
 }
 
 fn save(player: PlayerId, epoch: u64, revision: u64) -> ClusterSave {
@@ -162,7 +161,16 @@ impl RequestSource {
             8 => ClusterRequest::RaiseEpoch { run, player, epoch },
             9 => ClusterRequest::ReadOwner { player },
             10 => ClusterRequest::ReadArrivals { run },
-            11 => ClusterRequest::Adopt { run, player, epoch },
+            11 => {
+                let also = players[..others].to_vec();
+                let all = [player].into_iter().chain(also);
+                let arrivals = all.map(|player| Arrival {
+                    player,
+                    epoch: self.epoch(rows, player),
+                });
+                let arrivals = arrivals.collect();
+                ClusterRequest::Adopt { run, arrivals }
+            }
             12 => ClusterRequest::TakeBack {
                 run: self.run(),
                 player,
@@ -209,8 +217,7 @@ fn postgres_and_memory_give_the_same_replies() {
             if let ClusterReply::Started(run) = expected {
                 source.runs.push(run);
             }
-            let kind = format!("{request:?} {expected:?}");
-            let kind: String = kind.chars().filter(|letter| !letter.is_numeric()).collect();
+            let kind = format!("{request:?}");
             let name = kind.split([' ', '{']).next().unwrap().to_owned();
             let result = match expected {
                 ClusterReply::Refused(refused) => format!("{refused:?}"),

@@ -49,6 +49,7 @@ impl BusInbox {
     }
 
     /// Counts messages that were dropped elsewhere.
+    #[cfg(feature = "nats")]
     pub fn add_dropped(&self, count: u64) {
         self.waiting().dropped += count;
     }

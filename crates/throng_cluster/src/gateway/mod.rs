@@ -27,3 +27,6 @@ mod relayed_message;
 pub use client_gateway::{ClientGateway, GatewaySettings};
 pub use gateway_port::{GatewayPort, GatewayPortStats, GatewaySink};
 pub use gateway_state::GatewayStats;
+
+/// The longest packet that every endpoint of a gateway can send in one datagram, in bytes. Limit the packets of a node's outbox to it.
+pub const GATEWAY_PACKET_BYTES_MAX: usize = 1_140;

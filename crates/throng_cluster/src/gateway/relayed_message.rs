@@ -144,6 +144,9 @@ fn read_connected(bytes: &[u8]) -> Option<ConnectionInfo> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
     use super::*;
 
     #[test]
@@ -186,6 +189,23 @@ mod tests {
             &[DISCONNECTED, 2],
         ] {
             assert_eq!(RelayedMessage::read(bytes), None);
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_read_without_a_panic() {
+        let mut rng = Pcg64Mcg::seed_from_u64(2);
+        let mut written = Vec::new();
+        for _ in 0..20_000 {
+            let length = rng.random_range(0..300);
+            let mut bytes = vec![rng.random_range(0..8_u8), rng.random_range(0..64)];
+            bytes.extend((0..length).map(|_| rng.random_range(0..=255_u8)));
+            // What can be read is written as the same bytes, except bits that mean nothing.
+            if let Some(message) = RelayedMessage::read(&bytes) {
+                message.write(&mut written);
+                assert!(written.len() <= bytes.len());
+                assert_eq!(RelayedMessage::read(&written), Some(message));
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ pub enum LinkEvent {
         /// The peer.
         peer: BusPeer,
     },
-    /// A peer acknowledges nothing any more, or has restarted: all clients of the link are gone.
+    /// A peer sends or acknowledges nothing any more, or has restarted: all clients of the link are gone.
     Lost {
         /// The peer.
         peer: BusPeer,

@@ -22,7 +22,7 @@ pub struct LinkSettings {
     pub window_bytes: usize,
     /// After which messages without an acknowledgement are sent again.
     pub resend_after_ms: u64,
-    /// After which the link is lost if nothing is acknowledged.
+    /// After which the link is lost if nothing is received or acknowledged. After a quarter of it, this end sends a probe.
     pub silence_max_ms: u64,
 }
 
@@ -108,6 +108,9 @@ pub(super) struct PeerLink {
     waiting: BTreeMap<LinkClient, usize>,
     /// When something was acknowledged last, or the first of the kept ones was sent.
     progress_ms: u64,
+    /// When the other end has sent something last, and when it was greeted last.
+    received_ms: u64,
+    greeted_ms: u64,
     /// When messages were sent again last.
     resent_ms: u64,
     /// How many reliable messages of the other end have arrived.
@@ -132,6 +135,8 @@ impl PeerLink {
             unreliable: Vec::new(),
             waiting: BTreeMap::new(),
             progress_ms: 0,
+            received_ms: 0,
+            greeted_ms: 0,
             resent_ms: 0,
             arrived: 0,
             has_to_acknowledge: false,
@@ -184,10 +189,12 @@ impl PeerLink {
         }
     }
 
-    /// Whether the other end acknowledges nothing any more.
+    /// Whether the other end sends or acknowledges nothing any more.
     pub fn is_silent(&self, now_ms: u64) -> bool {
-        let silent_ms = now_ms.saturating_sub(self.progress_ms);
-        self.sent_most > self.first && silent_ms > self.settings.silence_max_ms
+        let is_over = |since_ms| now_ms.saturating_sub(since_ms) > self.settings.silence_max_ms;
+        let is_waiting = self.sent_most > self.first;
+        self.is_established
+            && (is_over(self.received_ms) || is_waiting && is_over(self.progress_ms))
     }
 
     /// A piece that asks for a reply.
@@ -209,6 +216,11 @@ impl PeerLink {
         let last_ms = self.progress_ms.max(self.resent_ms);
         if self.sent > 0 && now_ms >= last_ms + self.settings.resend_after_ms {
             self.go_back(now_ms, stats);
+        }
+        let pause_ms = self.settings.silence_max_ms / 4;
+        if now_ms >= self.received_ms.max(self.greeted_ms) + pause_ms {
+            self.greeted_ms = now_ms;
+            send(self.greeting());
         }
         while self.has_to_acknowledge || !self.unreliable.is_empty() || self.may_send() {
             let piece = self.next_piece(now_ms);
@@ -288,6 +300,7 @@ impl PeerLink {
         (header, entries): (PieceHeader, Vec<PieceEntry<'_>>),
         stats: &mut LinkStats,
     ) -> Option<Vec<LinkMessage>> {
+        self.received_ms = now_ms;
         if header.acknowledged > self.sent_most {
             return None;
         }

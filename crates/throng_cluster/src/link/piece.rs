@@ -113,6 +113,9 @@ pub(super) fn read(piece: &[u8]) -> Option<(PieceHeader, Vec<PieceEntry<'_>>)> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
     use super::*;
 
     #[test]
@@ -148,5 +151,29 @@ mod tests {
         }
         piece[33] = 3;
         assert_eq!(read(&piece), None);
+    }
+
+    #[test]
+    fn random_bytes_are_read_without_a_panic() {
+        let mut rng = Pcg64Mcg::seed_from_u64(1);
+        for _ in 0..20_000 {
+            let mut piece = vec![PIECE_KIND; 1];
+            let length = rng.random_range(0..80);
+            piece.extend((0..length).map(|_| rng.random_range(0..=255_u8)));
+            if let Some(wish) = piece.get_mut(PIECE_HEADER_BYTES - 1) {
+                *wish %= 4;
+            }
+            // Short lengths, so that some entries are complete.
+            for high in [40, 41] {
+                if let Some(byte) = piece.get_mut(high) {
+                    *byte &= 128;
+                }
+            }
+            if let Some((_, entries)) = read(&piece) {
+                let bytes: usize = entries.iter().map(|entry| entry.bytes.len()).sum();
+                let headers = PIECE_HEADER_BYTES + entries.len() * ENTRY_HEADER_BYTES;
+                assert_eq!(bytes + headers, piece.len());
+            }
+        }
     }
 }

@@ -5,7 +5,11 @@ use throng_core::ids::PlayerId;
 use super::held_player::{HeldPlayer, HeldState};
 use super::requests::{RequestWork, WrittenGroup};
 use super::{ClusterNode, NODE_VALID_MS, NodeOutput, RequestId};
+use crate::ids::ClusterRecord;
 use crate::request::{Arrival, ClusterReply, RefusedWrite};
+
+/// Maximum number of refused logins that wait to be taken.
+const REFUSED_LOGINS_MAX: usize = 4_096;
 
 impl ClusterNode {
     /// The outcome of a request is not known: it may also be executed later.
@@ -18,10 +22,16 @@ impl ClusterNode {
                 self.set_state((player, epoch), HeldState::Uncertain);
             }
             // If it was adopted, it is in no list of arrivals any more.
-            RequestWork::Adopt(arrival) => self.arrivals.push_front(arrival),
-            RequestWork::LogIn(_) | RequestWork::ClaimLate | RequestWork::TakeBack(..) => {
+            RequestWork::Adopt(arrivals) => {
+                for arrival in arrivals.into_iter().rev() {
+                    self.arrivals.push_front(arrival);
+                }
+            }
+            RequestWork::LogIn(player) => {
+                self.logins.insert(player);
                 self.next_arrivals_ms = 0;
             }
+            RequestWork::ClaimLate | RequestWork::TakeBack(..) => self.next_arrivals_ms = 0,
             RequestWork::Save(_) => self.next_save_ms = 0,
             RequestWork::Heartbeat | RequestWork::ReadOwner(_) | RequestWork::ReadArrivals => {}
         }
@@ -74,15 +84,25 @@ impl ClusterNode {
             RequestWork::LogIn(player) => match reply {
                 ClusterReply::Done => self.next_arrivals_ms = now_ms,
                 ClusterReply::Away => _ = self.logins.insert(player),
+                ClusterReply::Refused(refused) => {
+                    self.doubtful_logins.insert(player, refused);
+                }
                 _ => {}
             },
-            RequestWork::ReadOwner(player) => self.on_owner(player, &reply),
+            RequestWork::ReadOwner(player) => {
+                self.on_login_owner(now_ms, player, &reply);
+                self.on_owner(player, &reply);
+            }
             RequestWork::ReadArrivals => {
                 if let ClusterReply::Arrivals(arrivals) = reply {
+                    if arrivals.len() >= self.settings.claimed_players_max {
+                        // Probably there are more to claim.
+                        self.next_claim_ms = now_ms;
+                    }
                     self.queue_arrivals(&arrivals);
                 }
             }
-            RequestWork::Adopt(arrival) => self.on_adopted(now_ms, arrival, reply),
+            RequestWork::Adopt(arrivals) => self.on_adopted(now_ms, &arrivals, reply),
             RequestWork::ClaimLate => {
                 if reply == ClusterReply::Done {
                     self.next_arrivals_ms = now_ms;
@@ -90,6 +110,26 @@ impl ClusterNode {
             }
         }
         None
+    }
+
+    /// The owner of a player whose login was refused. If it is this run, an earlier request was done, and the player arrives.
+    fn on_login_owner(&mut self, now_ms: u64, player: PlayerId, reply: &ClusterReply) {
+        if *reply == ClusterReply::Away {
+            self.next_doubt_ms = now_ms + self.settings.busy_read_interval_ms;
+            return;
+        }
+        let Some(refused) = self.doubtful_logins.remove(&player) else {
+            return;
+        };
+        match reply {
+            ClusterReply::Owner(Some(owner), ..) if *owner == self.run => {}
+            // It has become free in the meantime.
+            ClusterReply::Owner(None, ..) => _ = self.logins.insert(player),
+            _ if self.refused_logins.len() < REFUSED_LOGINS_MAX => {
+                self.refused_logins.push((player, refused));
+            }
+            _ => {}
+        }
     }
 
     fn on_heartbeat(&mut self, sent_ms: u64, reply: &ClusterReply) {
@@ -236,30 +276,38 @@ impl ClusterNode {
         }
     }
 
-    fn on_adopted(&mut self, now_ms: u64, arrival: Arrival, reply: ClusterReply) {
+    fn on_adopted(&mut self, now_ms: u64, requested: &[Arrival], reply: ClusterReply) {
         match reply {
-            ClusterReply::Adopted(record) => {
-                let Arrival { player, epoch } = arrival;
-                let known = self.players.0.get(&player);
-                if known.is_some_and(|held| held.epoch >= epoch) {
-                    return;
+            ClusterReply::Adopted(adopted) => {
+                for (arrival, record) in adopted {
+                    // One that has left since is not among the requested ones any more.
+                    if requested.contains(&arrival) {
+                        self.adopt(arrival, record);
+                    }
                 }
-                // It was taken back while it had to log out.
-                let leaves = self.log_outs.contains(&player);
-                self.remove(player);
-                let held = HeldPlayer::adopted(epoch, record);
-                self.players.0.insert(player, held);
-                if leaves {
-                    self.log_out(player);
-                }
-                self.stats.adopted += 1;
-                self.route(player, epoch);
             }
             ClusterReply::Away => {
-                self.arrivals.push_back(arrival);
+                self.arrivals.extend(requested);
                 self.next_arrivals_ms = now_ms + self.settings.busy_read_interval_ms;
             }
             _ => {}
         }
+    }
+
+    fn adopt(&mut self, Arrival { player, epoch }: Arrival, record: ClusterRecord) {
+        let known = self.players.0.get(&player);
+        if known.is_some_and(|held| held.epoch >= epoch) {
+            return;
+        }
+        // It was taken back while it had to log out.
+        let leaves = self.log_outs.contains(&player);
+        self.remove(player);
+        let held = HeldPlayer::adopted(epoch, record);
+        self.players.0.insert(player, held);
+        if leaves {
+            self.log_out(player);
+        }
+        self.stats.adopted += 1;
+        self.route(player, epoch);
     }
 }

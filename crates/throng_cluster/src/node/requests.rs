@@ -56,7 +56,7 @@ pub(super) enum RequestWork {
     LogIn(PlayerId),
     ReadOwner(PlayerId),
     ReadArrivals,
-    Adopt(Arrival),
+    Adopt(Vec<Arrival>),
     ClaimLate,
 }
 
@@ -124,11 +124,12 @@ impl PendingRequests {
         slot.take().map(|pending| (pending.sent_ms, pending.work))
     }
 
-    /// Forgets a pending adoption of a player with this epoch or an earlier one: its reply is ignored.
+    /// Forgets the pending adoption of a player with this epoch or an earlier one: it is ignored in the reply.
     pub fn cancel_adoption(&mut self, player: PlayerId, epoch: u64) {
         let slot = &mut self.pending[RequestKind::Adopt as usize];
-        let is_of = |work: &RequestWork| matches!(work, RequestWork::Adopt(arrival) if arrival.player == player && arrival.epoch <= epoch);
-        slot.take_if(|pending| is_of(&pending.work));
+        if let Some(RequestWork::Adopt(arrivals)) = slot.as_mut().map(|pending| &mut pending.work) {
+            arrivals.retain(|arrival| arrival.player != player || arrival.epoch > epoch);
+        }
     }
 
     /// Removes the requests that wait for longer than this.

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use throng_core::ids::PlayerId;
 
 use super::cluster_players::{ClusterPlayer, ClusterPlayers, PresentPlayer, set_frozen};
+use super::collect::PlayerLoginRefused;
 use super::hooks::{LeaveReason, SharedHooks};
 use crate::ids::ClusterRecord;
 
@@ -23,6 +24,7 @@ pub(super) fn arrive_players(world: &mut World) {
     let mut players = world.resource_mut::<ClusterPlayers>();
     players.ticks += 1;
     let held = held_now(&players);
+    let refused = refused_logins(&players);
     let mut leaving = Vec::new();
     players.present.retain(|player, present| {
         let stays = held
@@ -33,6 +35,7 @@ pub(super) fn arrive_players(world: &mut World) {
         }
         stays
     });
+    world.write_message_batch(refused);
     for PresentPlayer { entity, leaves, .. } in leaving {
         if world.get_entity(entity).is_ok() {
             hooks.on_leave(world, entity, leaves.unwrap_or(LeaveReason::Lost));
@@ -57,6 +60,17 @@ pub(super) fn arrive_players(world: &mut World) {
         }
         set_frozen(world, player, held.is_frozen);
     }
+}
+
+fn refused_logins(players: &ClusterPlayers) -> Vec<PlayerLoginRefused> {
+    let Some(driver) = &players.driver else {
+        return Vec::new();
+    };
+    let refused = driver.with_node(|node, _| node.take_refused_logins());
+    let refused = refused.into_iter();
+    refused
+        .map(|(player, reason)| PlayerLoginRefused { player, reason })
+        .collect()
 }
 
 /// The players that the node holds now, with the records of those that are not here yet.

@@ -8,6 +8,7 @@ use throng_core::ids::PlayerId;
 use super::cluster_players::{ClusterPlayers, PresentPlayer, set_frozen};
 use super::hooks::{LeaveReason, PlayerHooks, SharedHooks};
 use crate::ids::NodeRun;
+use crate::request::RefusedWrite;
 
 /// A player goes to another node. It is frozen from now on. If the node is not alive, or the player not here, nothing happens.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,15 @@ pub struct PlayerLogOut(
     /// The player.
     pub PlayerId,
 );
+
+/// The login of a player was refused: it is on another node, or was on one that is late and whose players may be claimed soon.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayerLoginRefused {
+    /// The player.
+    pub player: PlayerId,
+    /// Why.
+    pub reason: RefusedWrite,
+}
 
 /// Two players have exchanged something in this tick: both are saved together.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +113,13 @@ fn take_requests(world: &mut World) -> TickRequests {
     let log_outs = take::<PlayerLogOut>(world).into_iter();
     let exchanges = take::<PlayerExchange>(world).into_iter();
     let players = world.resource::<ClusterPlayers>();
-    let run_of = |to: &str| players.driver.as_ref()?.node_named(to);
+    let run_of = |to: &str| {
+        let run = players.driver.as_ref()?.node_named(to);
+        if run.is_none() {
+            tracing::warn!(to, "player not moved: no node of that name is alive");
+        }
+        run
+    };
     let moves = moves
         .iter()
         .filter_map(|request| Some((request.player, run_of(&request.to)?)));

@@ -1,7 +1,7 @@
 //! The players of a node in a Bevy app.
 //!
 //! ```text
-//! FixedPreUpdate   [Arrive]  who is here now? ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer
+//! FixedPreUpdate   [Arrive]  who is here now? ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer, PlayerLoginRefused
 //! FixedUpdate      the game
 //! FixedPostUpdate  [Collect] on_collect ─▶ records · PlayerExchange · PlayerMove · PlayerLogOut
 //! ```
@@ -23,7 +23,7 @@ mod collect;
 mod hooks;
 
 pub use cluster_players::{ClusterPlayer, ClusterPlayers, FrozenPlayer};
-pub use collect::{PlayerExchange, PlayerLogOut, PlayerMove};
+pub use collect::{PlayerExchange, PlayerLogOut, PlayerLoginRefused, PlayerMove};
 pub use hooks::{LeaveReason, PlayerHooks};
 
 use std::sync::Arc;
@@ -80,6 +80,7 @@ impl Plugin for ClusterPlugin {
         .add_message::<PlayerMove>()
         .add_message::<PlayerLogOut>()
         .add_message::<PlayerExchange>()
+        .add_message::<PlayerLoginRefused>()
         .add_systems(
             FixedPreUpdate,
             arrive::arrive_players.in_set(ClusterSystems::Arrive),

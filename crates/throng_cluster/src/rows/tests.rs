@@ -40,8 +40,9 @@ fn two_nodes() -> ClusterRows {
         let run = run(1, 1);
         rows.execute(ClusterRequest::LogIn { run, player }, 0);
         let epoch = 1;
-        let adopted = rows.execute(ClusterRequest::Adopt { run, player, epoch }, 0);
-        assert!(matches!(adopted, ClusterReply::Adopted(_)));
+        let arrivals = vec![Arrival { player, epoch }];
+        let adopted = rows.execute(ClusterRequest::Adopt { run, arrivals }, 0);
+        assert!(matches!(adopted, ClusterReply::Adopted(adopted) if adopted.len() == 1));
     }
     rows
 }
@@ -201,12 +202,18 @@ fn only_a_late_node_that_has_not_adopted_loses_a_player_again() {
     assert_eq!(rows.owner(PLAYER), Some((Some(run(1, 1)), 3)));
     let mut rows = two_nodes();
     hand_off(&mut rows, Vec::new(), 10);
+    let arrivals = [(OTHER, 2), (PLAYER, 1), (PLAYER, 2)];
+    let arrivals = arrivals.map(|(player, epoch)| Arrival { player, epoch });
     let adopt = ClusterRequest::Adopt {
         run: run(2, 1),
-        player: PLAYER,
-        epoch: 2,
+        arrivals: arrivals.to_vec(),
     };
-    rows.execute(adopt, 20);
+    // Of these, it owns one only.
+    let adopted = rows.execute(adopt, 20);
+    assert_eq!(
+        adopted,
+        ClusterReply::Adopted(vec![(arrivals[2], record(5))])
+    );
     let adopted = take_back(&mut rows, 1_501);
     assert_eq!(adopted, ClusterReply::Refused(RefusedWrite::NotLate));
 }

@@ -141,6 +141,20 @@ BEGIN
     RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
 END $$;
 
+-- Returns the players that the run owns with these epochs, in the order of the request.
+CREATE FUNCTION cluster_adopt(_node INTEGER, _run BIGINT, _players BIGINT[], _epochs BIGINT[])
+    RETURNS TABLE (_player BIGINT, _epoch BIGINT, _revision BIGINT, _record BYTEA) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM cluster_player WHERE player = ANY(_players) ORDER BY player < 0, player FOR UPDATE;
+    RETURN QUERY WITH adopted AS (
+        UPDATE cluster_player AS own SET is_adopted = TRUE
+            FROM unnest(_players, _epochs) WITH ORDINALITY AS new (player, epoch, place)
+            WHERE own.player = new.player AND own.node = _node AND own.run = _run AND own.epoch = new.epoch
+            RETURNING new.place, own.player, own.epoch, own.revision, own.record
+    )
+    SELECT player, epoch, revision, record FROM adopted ORDER BY place;
+END $$;
+
 CREATE FUNCTION cluster_take_back(_node INTEGER, _run BIGINT, _player BIGINT, _epoch BIGINT, _at_ms BIGINT)
     RETURNS INTEGER LANGUAGE plpgsql AS $$
 DECLARE

@@ -20,6 +20,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit of calls after several consecutive timeouts: a large save on a slow server succeeds in the end.
 const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
+/// Limit of a connection attempt if calls have a shorter fixed limit: opening takes several round trips.
+const FIXED_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Limit of a migration or an inspection of the whole store.
 const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(3_600);
 
@@ -42,6 +45,8 @@ pub(super) struct CallLimit {
     first: Duration,
     doublings: AtomicU32,
     doublings_max: u32,
+    /// Of a connection attempt to one host.
+    connect: Duration,
 }
 
 impl Default for CallLimit {
@@ -56,14 +61,21 @@ impl CallLimit {
             first,
             doublings: AtomicU32::new(0),
             doublings_max: 8,
+            connect: first,
         }
     }
 
     /// A limit that timeouts do not change.
     pub const fn fixed(limit: Duration) -> Self {
         Self {
+            first: limit,
+            doublings: AtomicU32::new(0),
             doublings_max: 0,
-            ..Self::new(limit)
+            connect: if limit.as_millis() > FIXED_CONNECT_TIMEOUT.as_millis() {
+                limit
+            } else {
+                FIXED_CONNECT_TIMEOUT
+            },
         }
     }
 
@@ -103,7 +115,7 @@ impl PostgresConnection {
         let mut address = Address::parse(url, &unnamed)?;
         let config = &mut address.config;
         let named = NamedDatabase(database_name(config, schema));
-        fill_defaults(config, url, limit.first);
+        fill_defaults(config, url, limit.connect);
         let per_host = config
             .get_connect_timeout()
             .map_or(CALL_TIMEOUT, |limit| *limit);

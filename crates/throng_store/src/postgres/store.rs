@@ -65,7 +65,8 @@ impl PostgresSource {
         self
     }
 
-    /// Limit of a call and of a connection attempt, which timeouts do not double: for calls whose replies are of no use later.
+    /// Limit of a call, which timeouts do not double: for calls whose replies are of no use later. A connection attempt has the same limit,
+    /// and two seconds at least, unless the address has a `connect_timeout`.
     #[must_use]
     pub fn with_fixed_call_timeout(mut self, limit: Duration) -> Self {
         self.limit = Arc::new(CallLimit::fixed(limit));
