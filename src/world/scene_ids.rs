@@ -20,7 +20,7 @@ use crate::memory::MemoryUse;
 /// fn find_empty(scenes: Query<(&SimScene, &SceneIds)>) {
 ///     for (scene, ids) in &scenes {
 ///         if ids.is_empty() {
-///             println!("nobody is in {}", scene.name());
+///             println!("{} is empty", scene.name());
 ///         }
 ///     }
 /// }
