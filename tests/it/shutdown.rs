@@ -476,7 +476,7 @@ fn run_whose_store_fails_in_the_middle_exits_with_1() {
 }
 
 #[test]
-fn server_whose_store_is_moved_away_is_not_ready_until_it_is_back() {
+fn server_is_not_ready_while_its_store_is_moved_away() {
     let folder = TempFolder::new();
     let yard = folder.write("yard.ron", TRADERS);
     let [kept, away] = ["kept", "away"].map(|name| folder.path(name));

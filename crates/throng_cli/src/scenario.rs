@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_explained_within_the_width_and_typos_get_a_hint() {
+    fn help_fits_the_width_and_typos_get_a_hint() {
         let list = help(None).unwrap();
         for entry in help_entries() {
             assert!(

@@ -319,7 +319,7 @@ fn dead_node_closes_its_clients_and_dead_gateway_loses_them() {
 }
 
 #[test]
-fn client_for_whom_too_much_waits_is_closed_and_the_node_goes_on() {
+fn client_that_is_behind_is_closed_and_the_node_goes_on() {
     let Some(mut nats) = NatsServer::start(&[]) else {
         return;
     };

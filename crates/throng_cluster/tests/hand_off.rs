@@ -456,7 +456,7 @@ fn exchange_is_saved_with_the_player_who_leaves_at_once() {
 }
 
 #[test]
-fn second_process_of_a_name_is_refused_and_may_start_after_a_stop() {
+fn second_process_of_a_name_may_start_after_a_stop() {
     with_servers(|url, nats| {
         let engines = servers(url, nats, "names");
         let mut first = start(&engines, "n1").unwrap();

@@ -317,7 +317,7 @@ fn restarts_of_any_end_begin_new_links() {
 }
 
 #[test]
-fn server_away_for_a_while_costs_nothing_and_for_long_ends_the_links() {
+fn links_survive_a_short_outage_and_end_after_a_long_one() {
     let away = |steps| {
         let mut world = World::new(40, [0.0; 3]);
         (0..100).for_each(|_| world.step());

@@ -144,7 +144,7 @@ fn messages_pass_a_server_in_order() {
 }
 
 #[test]
-fn restarted_server_disconnects_nobody_and_loses_nothing_unnoticed() {
+fn restart_of_the_server_is_survived_and_gaps_are_noticed() {
     let Some(mut server) = NatsServer::start(&[]) else {
         return;
     };

@@ -118,7 +118,7 @@ fn run_that_was_declared_dead_stays_dead() {
 }
 
 #[test]
-fn second_process_of_a_name_waits_until_the_first_is_late_or_ends() {
+fn second_process_of_a_name_waits_for_the_first() {
     let start = |rows: &mut ClusterRows, now_ms| {
         let name = "n1".to_owned();
         rows.execute(ClusterRequest::StartRun { name }, now_ms)

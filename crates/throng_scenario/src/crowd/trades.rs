@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn players_who_leave_leave_nothing_behind_and_return_with_theirs() {
+    fn inventories_leave_and_return_with_their_players() {
         let loaded = LoadedScenario::from_text("market.ron", MARKET).unwrap();
         let options = RunOptions {
             ticks: Some(600),

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_behaviours_are_checked_and_content_of_games_is_not() {
+    fn options_and_behaviours_are_checked_but_no_game_content() {
         let unusual = |entry: &str| warnings(&format!("Scenario(x: [{entry}])")).len();
         assert_eq!(unusual("Crowd(view_range_m: Some(50_000))"), 1);
         assert_eq!(unusual("Crowd(view_range_m: Some(50))"), 0);
