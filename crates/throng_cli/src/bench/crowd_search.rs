@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn search_ends_at_its_limit_and_says_so() {
-        let noisy = |players: u32, nth: u32| (players / 7 + nth) % 3 != 0;
+        let noisy = |players: u32, nth: u32| !(players / 7 + nth).is_multiple_of(3);
         let run = |tries_max: u32, holds: &dyn Fn(u32, u32) -> bool| {
             let mut search = CrowdSearch::new(1_000, MAX, TRIES).at_most(tries_max);
             while let Some(players) = search.next() {
