@@ -395,6 +395,15 @@ const TRADERS: &str = r#"Scenario(name: "traders", seed: 9, duration_s: 600,
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
     crowds: [Crowd(tag: "people", kind: "player", count: 20, client_share: 1)])"#;
 
+/// Waits until the file of `--acknowledged` has a line.
+fn wait_for_save(log: &str) {
+    let started = Instant::now();
+    while fs::metadata(log).map_or(0, |log| log.len()) == 0 {
+        assert!(started.elapsed() < TIMEOUT, "nothing is saved");
+        sleep(Duration::from_millis(20));
+    }
+}
+
 /// A run in real time whose store can be moved away.
 struct RunWithStore {
     process: Child,
@@ -429,11 +438,7 @@ impl RunWithStore {
 
     /// Moves the store away after the first save, and waits until that is noticed.
     fn lose_store(&mut self) {
-        let started = Instant::now();
-        while fs::metadata(&self.log).map_or(0, |log| log.len()) == 0 {
-            assert!(started.elapsed() < TIMEOUT, "nothing is saved");
-            sleep(Duration::from_millis(20));
-        }
+        wait_for_save(&self.log);
         fs::rename(&self.places[0], &self.places[1]).unwrap();
         let is_noticed = |line: &std::io::Result<String>| matches!(line, Ok(line) if line.contains("saves wait"));
         self.err.find(is_noticed).expect("it says so").unwrap();
@@ -482,7 +487,10 @@ fn server_is_not_ready_while_its_store_is_moved_away() {
     let [kept, away] = ["kept", "away"].map(|name| folder.path(name));
     fs::create_dir(&kept).unwrap();
     let store = format!("{kept}/players.db");
-    let server = TestServerProcess::start(serve(&yard, &["--store", &store]));
+    let log = folder.path("acknowledged");
+    let server = serve(&yard, &["--store", &store, "--acknowledged", &log]);
+    let server = TestServerProcess::start(server);
+    wait_for_save(&log);
     fs::rename(&kept, &away).unwrap();
     let word = server.wait_for_ready(503);
     assert!(word.starts_with("store unreachable"), "{word}");
