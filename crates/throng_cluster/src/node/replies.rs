@@ -28,7 +28,7 @@ impl ClusterNode {
                 }
             }
             RequestWork::LogIn(player) => {
-                self.logins.insert(player);
+                self.logins.insert(player, None);
                 self.next_arrivals_ms = 0;
             }
             RequestWork::ClaimLate | RequestWork::TakeBack(..) => self.next_arrivals_ms = 0,
@@ -83,11 +83,11 @@ impl ClusterNode {
             }
             RequestWork::LogIn(player) => match reply {
                 ClusterReply::Done => self.next_arrivals_ms = now_ms,
-                ClusterReply::Away => _ = self.logins.insert(player),
-                ClusterReply::Refused(refused) => {
-                    self.doubtful_logins.insert(player, refused);
+                // Its row has changed, or an earlier request was done.
+                _ => {
+                    self.logins.insert(player, None);
+                    self.next_login_ms = now_ms + self.settings.busy_read_interval_ms;
                 }
-                _ => {}
             },
             RequestWork::ReadOwner(player) => {
                 self.on_login_owner(now_ms, player, &reply);
@@ -112,23 +112,26 @@ impl ClusterNode {
         None
     }
 
-    /// The owner of a player whose login was refused. If it is this run, an earlier request was done, and the player arrives.
+    /// The row of a player that logs in.
     fn on_login_owner(&mut self, now_ms: u64, player: PlayerId, reply: &ClusterReply) {
-        if *reply == ClusterReply::Away {
-            self.next_doubt_ms = now_ms + self.settings.busy_read_interval_ms;
+        if self.logins.get(&player) != Some(&None) {
             return;
         }
-        let Some(refused) = self.doubtful_logins.remove(&player) else {
-            return;
-        };
-        match reply {
-            ClusterReply::Owner(Some(owner), ..) if *owner == self.run => {}
-            // It has become free in the meantime.
-            ClusterReply::Owner(None, ..) => _ = self.logins.insert(player),
-            _ if self.refused_logins.len() < REFUSED_LOGINS_MAX => {
-                self.refused_logins.push((player, refused));
+        match *reply {
+            ClusterReply::Owner(None, epoch, _) => _ = self.logins.insert(player, Some(epoch)),
+            // It is unknown.
+            ClusterReply::Refused(_) => _ = self.logins.insert(player, Some(0)),
+            ClusterReply::Owner(Some(owner), ..) => {
+                self.logins.remove(&player);
+                if owner == self.run {
+                    // An earlier request was done.
+                    self.next_arrivals_ms = now_ms;
+                } else if self.refused_logins.len() < REFUSED_LOGINS_MAX {
+                    let refused = (player, RefusedWrite::NotOwner);
+                    self.refused_logins.push(refused);
+                }
             }
-            _ => {}
+            _ => self.next_login_ms = now_ms + self.settings.busy_read_interval_ms,
         }
     }
 
