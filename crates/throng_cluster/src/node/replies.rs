@@ -91,7 +91,7 @@ impl ClusterNode {
             },
             RequestWork::ReadOwner(player) => {
                 self.on_login_owner(now_ms, player, &reply);
-                self.on_owner(player, &reply);
+                return self.on_owner(player, &reply);
             }
             RequestWork::ReadArrivals => {
                 if let ClusterReply::Arrivals(arrivals) = reply {
@@ -237,15 +237,14 @@ impl ClusterNode {
         }
     }
 
-    fn on_owner(&mut self, player: PlayerId, reply: &ClusterReply) {
+    /// Returns the node to wake, if a hand-off turns out to be done.
+    fn on_owner(&mut self, player: PlayerId, reply: &ClusterReply) -> Option<NodeOutput> {
         let ClusterReply::Owner(owner, epoch, is_adopted) = *reply else {
-            return;
+            return None;
         };
         let held = self.players.0.get(&player);
         // The reply to a read before the player was adopted has an older epoch.
-        let Some(held) = held.filter(|held| epoch > held.epoch) else {
-            return;
-        };
+        let held = held.filter(|held| epoch > held.epoch)?;
         let is_own = owner == Some(self.run);
         match held.state {
             // An earlier request has raised the epoch. If it had left and come back, the epoch were higher.
@@ -261,12 +260,16 @@ impl ClusterNode {
                     self.stats.released += 1;
                 }
                 self.remove(player);
+                // It has got no wake-up.
+                let waiting = owner.filter(|owner| !is_adopted && owner.node != self.run.node);
+                return waiting.map(|owner| NodeOutput::Wake(owner.node));
             }
             HeldState::Moved { epoch: given, .. } if is_own || epoch > given || is_adopted => {
                 self.remove(player);
             }
             _ => {}
         }
+        None
     }
 
     fn queue_arrivals(&mut self, arrivals: &[Arrival]) {
