@@ -123,11 +123,10 @@ pub struct ClusterNode {
     settings: NodeSettings,
     gateways: Vec<GatewayId>,
     players: HeldPlayers,
-    logins: BTreeSet<PlayerId>,
+    /// Players that log in, with their epochs; without one, the row has to be read first.
+    logins: BTreeMap<PlayerId, Option<u64>>,
+    next_login_ms: u64,
     log_outs: BTreeSet<PlayerId>,
-    /// Refused logins of players that may be on their way here: an earlier request may have been done.
-    doubtful_logins: BTreeMap<PlayerId, RefusedWrite>,
-    next_doubt_ms: u64,
     refused_logins: Vec<(PlayerId, RefusedWrite)>,
     arrivals: VecDeque<Arrival>,
     /// Routes that a gateway has not acknowledged, and when they are sent next.
@@ -153,10 +152,9 @@ impl ClusterNode {
             settings,
             gateways,
             players: HeldPlayers(BTreeMap::new()),
-            logins: BTreeSet::new(),
+            logins: BTreeMap::new(),
+            next_login_ms: 0,
             log_outs: BTreeSet::new(),
-            doubtful_logins: BTreeMap::new(),
-            next_doubt_ms: 0,
             refused_logins: Vec::new(),
             arrivals: VecDeque::new(),
             routes: BTreeMap::new(),
@@ -286,7 +284,7 @@ impl ClusterNode {
     /// Gets a player that nobody owns: its client has logged in here. While the store is away, it waits. Refused logins are those of
     /// [`take_refused_logins`](Self::take_refused_logins).
     pub fn log_in(&mut self, player: PlayerId) {
-        self.logins.insert(player);
+        self.logins.entry(player).or_insert(None);
     }
 
     /// The logins that were refused since the last call: with [`RefusedWrite::NotOwner`], the player is on another node, or was on one that
@@ -377,8 +375,7 @@ impl ClusterNode {
         self.run.run += 1;
         self.players.0.clear();
         self.log_outs.clear();
-        let doubtful = std::mem::take(&mut self.doubtful_logins);
-        self.logins.extend(doubtful.into_keys());
+        self.logins.values_mut().for_each(|epoch| *epoch = None);
         self.arrivals.clear();
         self.routes.clear();
         self.requests.clear();
@@ -420,8 +417,8 @@ impl ClusterNode {
             find(|state| state == HeldState::Leaving).filter(|_| now_ms >= self.next_release_ms)
         {
             self.write_release(player, now_ms, outputs);
-        } else if let Some(player) = self.logins.pop_first() {
-            let request = ClusterRequest::LogIn { run, player };
+        } else if let Some((player, epoch)) = self.take_login() {
+            let request = ClusterRequest::LogIn { run, player, epoch };
             self.send(RequestWork::LogIn(player), request, now_ms, outputs);
         } else if now_ms >= self.next_save_ms {
             self.next_save_ms = now_ms + self.settings.save_interval_ms;
@@ -435,6 +432,14 @@ impl ClusterNode {
                 self.send(work, ClusterRequest::Save { run, saves }, now_ms, outputs);
             }
         }
+    }
+
+    /// The next login whose epoch is known.
+    fn take_login(&mut self) -> Option<(PlayerId, u64)> {
+        let mut logins = self.logins.iter();
+        let (player, epoch) = logins.find_map(|(player, epoch)| Some((*player, (*epoch)?)))?;
+        self.logins.remove(&player);
+        Some((player, epoch))
     }
 
     /// A player that was handed off long ago, and its epoch there.
@@ -479,7 +484,7 @@ impl ClusterNode {
         self.send(work, request, now_ms, outputs);
     }
 
-    /// Reads the owner of a player that is uncertain, was handed off, or whose login was refused.
+    /// Reads the owner of a player that is uncertain, was handed off, or logs in.
     fn read_owners(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         if !self.requests.is_free(RequestKind::Owner) {
             return;
@@ -490,12 +495,14 @@ impl ClusterNode {
                 |state| matches!(state, HeldState::Moved { next_read_ms, .. } if now_ms >= next_read_ms),
             )
         };
-        let doubtful = || {
-            let is_due = now_ms >= self.next_doubt_ms;
-            let doubtful = self.doubtful_logins.keys().next();
-            doubtful.filter(|_| is_due).copied()
+        let login = || {
+            let is_due = now_ms >= self.next_login_ms;
+            let mut logins = self.logins.iter().filter(|_| is_due);
+            logins
+                .find(|(_, epoch)| epoch.is_none())
+                .map(|(player, _)| *player)
         };
-        let Some(player) = checking.or_else(moved).or_else(doubtful) else {
+        let Some(player) = checking.or_else(moved).or_else(login) else {
             return;
         };
         let interval_ms = self.settings.busy_read_interval_ms;

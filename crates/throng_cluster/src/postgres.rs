@@ -239,11 +239,11 @@ fn execute_small(
                 &[&node, &run, &players_max, &at_ms],
             )?
         }
-        ClusterRequest::LogIn { run, player } => {
-            let ((node, run), player) = (parameters(*run), player.0 as i64);
+        ClusterRequest::LogIn { run, player, epoch } => {
+            let ((node, run), player, epoch) = (parameters(*run), player.0 as i64, *epoch as i64);
             session.query(
-                "SELECT cluster_log_in($1, $2, $3, $4)",
-                &[&node, &run, &player, &at_ms],
+                "SELECT cluster_log_in($1, $2, $3, $4, $5)",
+                &[&node, &run, &player, &epoch, &at_ms],
             )?
         }
         _ => {

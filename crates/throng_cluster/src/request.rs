@@ -118,6 +118,8 @@ pub enum ClusterRequest {
         run: NodeRun,
         /// The player.
         player: PlayerId,
+        /// The epoch of the player, so that a late request does not bring it back after a log-out; 0 of an unknown one.
+        epoch: u64,
     },
 }
 

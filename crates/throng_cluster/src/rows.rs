@@ -88,7 +88,7 @@ impl ClusterRows {
             ClusterRequest::ClaimLate { run, players_max } => {
                 self.claim_late(run, players_max, now_ms)
             }
-            ClusterRequest::LogIn { run, player } => self.log_in(run, player, now_ms),
+            ClusterRequest::LogIn { run, player, epoch } => self.log_in(run, player, epoch, now_ms),
         };
         result.map_or_else(ClusterReply::Refused, |()| ClusterReply::Done)
     }
@@ -301,13 +301,22 @@ impl ClusterRows {
         Ok(())
     }
 
-    fn log_in(&mut self, run: NodeRun, player: PlayerId, now_ms: u64) -> Result<(), RefusedWrite> {
+    fn log_in(
+        &mut self,
+        run: NodeRun,
+        player: PlayerId,
+        epoch: u64,
+        now_ms: u64,
+    ) -> Result<(), RefusedWrite> {
         if !self.is_alive(run, now_ms) {
             return Err(RefusedWrite::RunEnded);
         }
-        if self.players.entry(player).or_default().owner.is_some() {
-            return Err(RefusedWrite::NotOwner);
+        if epoch == 0 {
+            self.players.entry(player).or_default();
         }
+        let row = self.players.get(&player);
+        let row = row.filter(|row| row.owner.is_none() && row.epoch == epoch);
+        row.ok_or(RefusedWrite::NotOwner)?;
         self.give(player, Some(run));
         Ok(())
     }

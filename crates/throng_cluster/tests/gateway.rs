@@ -2,6 +2,7 @@
 //!
 //! Without the program `nats-server` nothing is tested; `.ci/with_nats` installs it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
+#![allow(clippy::print_stdout, reason = "figures")]
 
 mod servers;
 
@@ -376,4 +377,47 @@ fn client_goes_to_the_node_of_its_player() {
         none.gateway.stats().refused > 0
     });
     assert_eq!(none.gateway.stats().connected, 0);
+}
+
+/// `THRONG_FIGURES=1 … -- --nocapture` prints how long messages take.
+#[test]
+fn messages_go_to_the_node_and_back() {
+    let Some(nats) = NatsServer::start(&[]) else {
+        return;
+    };
+    let timeline = Timeline::new();
+    let mut node = Node::start(&nats, &timeline.rows, "n0");
+    let gateway = Gateway::start(&nats, &[0]);
+    let (mut client, id) = timeline.connected(&gateway, &node, 0, 7);
+    let wanted: u32 = if std::env::var("THRONG_FIGURES").is_ok() {
+        500
+    } else {
+        20
+    };
+    let (mut there, mut back) = (Vec::new(), Vec::new());
+    for number in 0..wanted {
+        let begun = Stopwatch::start();
+        client.udp.send(&number.to_le_bytes()).unwrap();
+        timeline.until("the input", &mut Some(&mut client), |_| {
+            node.recorder.inputs.lock().unwrap().len() == number as usize + 1
+        });
+        there.push(begun.elapsed());
+        let begun = Stopwatch::start();
+        node.send(id, number..number + 1, 100);
+        timeline.until("the packet", &mut Some(&mut client), |client| {
+            client.as_ref().unwrap().reliable.len() == number as usize + 1
+        });
+        back.push(begun.elapsed());
+    }
+    for (name, mut times) in [("to the node", there), ("to the client", back)] {
+        times.sort_unstable();
+        let at = |share: usize| times[(times.len() - 1) * share / 100];
+        println!(
+            "{} messages {name}, polled every 2 ms: median {:?}, p99 {:?}, longest {:?}",
+            times.len(),
+            at(50),
+            at(99),
+            at(100)
+        );
+    }
 }

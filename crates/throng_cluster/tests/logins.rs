@@ -86,6 +86,7 @@ fn login_of_a_player_elsewhere_is_refused_once() {
         let log_in = ClusterRequest::LogIn {
             run: other,
             player: PLAYER,
+            epoch: 0,
         };
         assert_eq!(rows.execute(log_in, 0), ClusterReply::Done);
         // The other node stays alive, as far as the first one can know.

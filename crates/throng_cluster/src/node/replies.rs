@@ -28,7 +28,7 @@ impl ClusterNode {
                 }
             }
             RequestWork::LogIn(player) => {
-                self.logins.insert(player);
+                self.logins.insert(player, None);
                 self.next_arrivals_ms = 0;
             }
             RequestWork::ClaimLate | RequestWork::TakeBack(..) => self.next_arrivals_ms = 0,
@@ -83,15 +83,15 @@ impl ClusterNode {
             }
             RequestWork::LogIn(player) => match reply {
                 ClusterReply::Done => self.next_arrivals_ms = now_ms,
-                ClusterReply::Away => _ = self.logins.insert(player),
-                ClusterReply::Refused(refused) => {
-                    self.doubtful_logins.insert(player, refused);
+                // Its row has changed, or an earlier request was done.
+                _ => {
+                    self.logins.insert(player, None);
+                    self.next_login_ms = now_ms + self.settings.busy_read_interval_ms;
                 }
-                _ => {}
             },
             RequestWork::ReadOwner(player) => {
                 self.on_login_owner(now_ms, player, &reply);
-                self.on_owner(player, &reply);
+                return self.on_owner(player, &reply);
             }
             RequestWork::ReadArrivals => {
                 if let ClusterReply::Arrivals(arrivals) = reply {
@@ -112,23 +112,26 @@ impl ClusterNode {
         None
     }
 
-    /// The owner of a player whose login was refused. If it is this run, an earlier request was done, and the player arrives.
+    /// The row of a player that logs in.
     fn on_login_owner(&mut self, now_ms: u64, player: PlayerId, reply: &ClusterReply) {
-        if *reply == ClusterReply::Away {
-            self.next_doubt_ms = now_ms + self.settings.busy_read_interval_ms;
+        if self.logins.get(&player) != Some(&None) {
             return;
         }
-        let Some(refused) = self.doubtful_logins.remove(&player) else {
-            return;
-        };
-        match reply {
-            ClusterReply::Owner(Some(owner), ..) if *owner == self.run => {}
-            // It has become free in the meantime.
-            ClusterReply::Owner(None, ..) => _ = self.logins.insert(player),
-            _ if self.refused_logins.len() < REFUSED_LOGINS_MAX => {
-                self.refused_logins.push((player, refused));
+        match *reply {
+            ClusterReply::Owner(None, epoch, _) => _ = self.logins.insert(player, Some(epoch)),
+            // It is unknown.
+            ClusterReply::Refused(_) => _ = self.logins.insert(player, Some(0)),
+            ClusterReply::Owner(Some(owner), ..) => {
+                self.logins.remove(&player);
+                if owner == self.run {
+                    // An earlier request was done.
+                    self.next_arrivals_ms = now_ms;
+                } else if self.refused_logins.len() < REFUSED_LOGINS_MAX {
+                    let refused = (player, RefusedWrite::NotOwner);
+                    self.refused_logins.push(refused);
+                }
             }
-            _ => {}
+            _ => self.next_login_ms = now_ms + self.settings.busy_read_interval_ms,
         }
     }
 
@@ -234,15 +237,14 @@ impl ClusterNode {
         }
     }
 
-    fn on_owner(&mut self, player: PlayerId, reply: &ClusterReply) {
+    /// Returns the node to wake, if a hand-off turns out to be done.
+    fn on_owner(&mut self, player: PlayerId, reply: &ClusterReply) -> Option<NodeOutput> {
         let ClusterReply::Owner(owner, epoch, is_adopted) = *reply else {
-            return;
+            return None;
         };
         let held = self.players.0.get(&player);
         // The reply to a read before the player was adopted has an older epoch.
-        let Some(held) = held.filter(|held| epoch > held.epoch) else {
-            return;
-        };
+        let held = held.filter(|held| epoch > held.epoch)?;
         let is_own = owner == Some(self.run);
         match held.state {
             // An earlier request has raised the epoch. If it had left and come back, the epoch were higher.
@@ -258,12 +260,16 @@ impl ClusterNode {
                     self.stats.released += 1;
                 }
                 self.remove(player);
+                // It has got no wake-up.
+                let waiting = owner.filter(|owner| !is_adopted && owner.node != self.run.node);
+                return waiting.map(|owner| NodeOutput::Wake(owner.node));
             }
             HeldState::Moved { epoch: given, .. } if is_own || epoch > given || is_adopted => {
                 self.remove(player);
             }
             _ => {}
         }
+        None
     }
 
     fn queue_arrivals(&mut self, arrivals: &[Arrival]) {

@@ -38,7 +38,12 @@ fn two_nodes() -> ClusterRows {
     for player in [PLAYER, OTHER] {
         rows.insert_player(player, b"");
         let run = run(1, 1);
-        rows.execute(ClusterRequest::LogIn { run, player }, 0);
+        let log_in = ClusterRequest::LogIn {
+            run,
+            player,
+            epoch: 0,
+        };
+        rows.execute(log_in, 0);
         let epoch = 1;
         let arrivals = vec![Arrival { player, epoch }];
         let adopted = rows.execute(ClusterRequest::Adopt { run, arrivals }, 0);
@@ -156,11 +161,18 @@ fn released_player_is_saved_and_can_log_in_elsewhere() {
     assert_eq!(revisions, [5, 3]);
     let again = rows.execute(request, 11);
     assert_eq!(again, ClusterReply::Refused(RefusedWrite::NotOwner));
-    let log_in = ClusterRequest::LogIn {
-        run: run(2, 1),
-        player: PLAYER,
+    let log_in = |rows: &mut ClusterRows, epoch| {
+        let request = ClusterRequest::LogIn {
+            run: run(2, 1),
+            player: PLAYER,
+            epoch,
+        };
+        rows.execute(request, 12)
     };
-    assert_eq!(rows.execute(log_in, 12), ClusterReply::Done);
+    // A late request from before does not bring it back.
+    let late = log_in(&mut rows, 0);
+    assert_eq!(late, ClusterReply::Refused(RefusedWrite::NotOwner));
+    assert_eq!(log_in(&mut rows, 2), ClusterReply::Done);
     assert_eq!(rows.owner(PLAYER), Some((Some(run(2, 1)), 3)));
 }
 

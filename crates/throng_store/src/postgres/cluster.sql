@@ -210,13 +210,16 @@ BEGIN
     RETURN 0;
 END $$;
 
-CREATE FUNCTION cluster_log_in(_node INTEGER, _run BIGINT, _player BIGINT, _at_ms BIGINT) RETURNS INTEGER LANGUAGE plpgsql AS $$
+CREATE FUNCTION cluster_log_in(_node INTEGER, _run BIGINT, _player BIGINT, _epoch BIGINT, _at_ms BIGINT)
+    RETURNS INTEGER LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT cluster_is_alive(_node, _run, _at_ms) THEN
         RETURN 4;
     END IF;
-    INSERT INTO cluster_player (player) VALUES (_player) ON CONFLICT DO NOTHING;
-    PERFORM FROM cluster_player WHERE player = _player AND node IS NULL FOR UPDATE;
+    IF _epoch = 0 THEN
+        INSERT INTO cluster_player (player) VALUES (_player) ON CONFLICT DO NOTHING;
+    END IF;
+    PERFORM FROM cluster_player WHERE player = _player AND node IS NULL AND epoch = _epoch FOR UPDATE;
     IF NOT FOUND THEN
         RETURN 1;
     END IF;
