@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::connect::connect;
 use super::errors::NamedFile;
-use super::file::FileId;
+use super::file::{FileMoved, OpenFile};
 use super::value::{from_sql, to_sql};
 use crate::encodings::{check_known, encoding_name};
 use crate::error::{StoreError, StoreErrorKind};
@@ -25,10 +25,15 @@ use crate::store::{ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, 
 /// A store in an SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
-    /// Identity of the file; `None` for a database in memory.
-    file: Option<FileId>,
+    /// The open file; `None` for a database in memory.
+    file: Option<OpenFile>,
     connection: Connection,
     encodings: HashMap<u16, Encoding, FixedState>,
+}
+
+fn moved_error(path: &Path) -> StoreError {
+    let cause = "the file was moved or deleted while it was open; put it back";
+    NamedFile(path).store_error(StoreErrorKind::Unreachable, cause)
 }
 
 impl SqliteStore {
@@ -42,9 +47,11 @@ impl SqliteStore {
 
     pub(super) fn open_with(path: &Path, may_make: bool) -> Result<Self, StoreError> {
         let connection = connect(path, may_make)?;
+        let opened = OpenFile::of(path, connection.path().unwrap_or_default());
+        let file = opened.map_err(|FileMoved| moved_error(path))?;
         Ok(Self {
             path: path.to_owned(),
-            file: FileId::of(path),
+            file,
             connection,
             encodings: HashMap::default(),
         })
@@ -52,11 +59,10 @@ impl SqliteStore {
 
     /// Checks that the file is still at its path. Otherwise the data would go to a file that the next server does not find.
     fn check_file(&self) -> Result<(), StoreError> {
-        if self.file.is_none() || FileId::of(&self.path) == self.file {
-            return Ok(());
+        match &self.file {
+            Some(file) if !file.is_in_place() => Err(moved_error(&self.path)),
+            _ => Ok(()),
         }
-        let cause = "the file was moved or deleted while it was open; put it back";
-        Err(NamedFile(&self.path).store_error(StoreErrorKind::Unreachable, cause))
     }
 
     /// Stops the file from growing, like a full disk.
