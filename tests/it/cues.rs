@@ -500,7 +500,8 @@ fn invalid_game_cue_is_reported_with_its_location() {
     };
     let cue = "Game(Lightning(tag: \"a\", damage: 5))";
     assert!(
-        error_of(&known, cue).starts_with("3:12: unknown cue `Lightning`: this program has none")
+        error_of(&known, cue)
+            .starts_with("3:12: unknown cue `Lightning`: this program has no custom cues")
     );
     known.register_cue::<Lightning>();
     assert_eq!(
@@ -552,7 +553,7 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
         ("Block(rect: (1, 2, 3, 4))", "`rect_tiles`"),
         ("Block(rect_tiles: (1, 2, 3, 0))", "at least one tile"),
         ("Despawn(tag: \"peeple\")", "people"),
-        ("OpenScene(name: \"x\")", "another action"),
+        ("OpenScene(name: \"x\")", "not available here"),
         (&long, "bytes"),
     ] {
         let result = run.enqueue_action(wrong).unwrap_err();

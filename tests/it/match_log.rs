@@ -132,7 +132,7 @@ fn check_avoided(tickets: &[&Value]) {
 }
 
 #[test]
-#[should_panic(expected = "meets")]
+#[should_panic(expected = "plays with the avoided")]
 fn match_with_an_avoided_player_is_detected() {
     let one = serde_json::json!({ "party": 1, "members": [10], "avoid": [21] });
     let other = serde_json::json!({ "party": 2, "members": [20, 21], "avoid": [] });

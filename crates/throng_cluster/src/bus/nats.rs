@@ -28,6 +28,14 @@ const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
 const CLIENT_MESSAGES_MAX: usize = 8_192;
 
 /// Settings of a connection to a NATS server.
+///
+/// ```
+/// use throng_cluster::NatsSettings;
+///
+/// // Two clusters share a server, each with subjects of its own.
+/// let settings = NatsSettings { prefix: "europe".to_owned(), ..NatsSettings::new("nats://throng:secret@10.0.0.5:4222") };
+/// assert_eq!(settings.queued_messages_max, 4_096);
+/// ```
 #[derive(Clone)]
 pub struct NatsSettings {
     /// The address: `nats://user:password@host:port`, or `tls://…` for an encrypted connection. Without user and password, or a token in

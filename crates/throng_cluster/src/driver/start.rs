@@ -15,6 +15,15 @@ use crate::store::ClusterStore;
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Settings of a [`NodeDriver`](super::NodeDriver).
+///
+/// ```
+/// use throng_cluster::{DriverSettings, NodeSettings};
+///
+/// // A failure of the node loses at most three seconds of play.
+/// let node = NodeSettings { save_interval_ms: 3_000, ..NodeSettings::default() };
+/// let settings = DriverSettings { node, ..DriverSettings::new("town-1") };
+/// assert!(settings.gateways.is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverSettings {
     /// The name of the node. No two processes of one name run at the same time.

@@ -22,6 +22,14 @@ use crate::link::{LinkSet, LinkSettings, LinkStats};
 const IDLE: Duration = Duration::from_millis(10);
 
 /// Settings of a [`ClientGateway`].
+///
+/// ```
+/// use throng_cluster::{ClusterNodeId, GatewaySettings};
+///
+/// // New players log in at these two nodes.
+/// let settings = GatewaySettings { login_nodes: [ClusterNodeId(1), ClusterNodeId(2)].into(), ..GatewaySettings::default() };
+/// assert_eq!(settings.links.piece_bytes, 30_000);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewaySettings {
     /// The nodes for clients whose player is not known to be on a node.

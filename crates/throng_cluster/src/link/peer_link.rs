@@ -10,6 +10,14 @@ use super::piece::{
 };
 
 /// Times and limits of links. Times are in milliseconds.
+///
+/// ```
+/// use throng_cluster::LinkSettings;
+///
+/// // Slow clients are closed sooner than by default.
+/// let settings = LinkSettings { client_bytes_max: 256 << 10, ..LinkSettings::default() };
+/// assert!(settings.client_bytes_max < settings.link_bytes_max);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSettings {
     /// About how long a piece is, in bytes. A longer message is a piece of its own.

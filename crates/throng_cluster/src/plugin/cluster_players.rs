@@ -10,11 +10,33 @@ use crate::driver::NodeDriver;
 use crate::node::NodeStats;
 
 /// An entity is this player.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::ClusterPlayer;
+///
+/// fn count(players: Query<&ClusterPlayer>) {
+///     println!("{} players are on this node", players.iter().count());
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable)]
 pub struct ClusterPlayer(pub PlayerId);
 
 /// The player moves to another node, or logs out: the game must not change it. If it stays after all, this is removed.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::{ClusterPlayer, FrozenPlayer};
+///
+/// #[derive(Component)]
+/// struct Gold(u32);
+///
+/// /// A player that is moving to another node earns nothing, since its record has been written.
+/// fn pay(mut players: Query<&mut Gold, (With<ClusterPlayer>, Without<FrozenPlayer>)>) {
+///     players.iter_mut().for_each(|mut gold| gold.0 += 1);
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default)]
 pub struct FrozenPlayer;
 

@@ -11,6 +11,16 @@ use crate::ids::NodeRun;
 use crate::request::RefusedWrite;
 
 /// A player goes to another node. It is frozen from now on. If the node is not alive, or the player not here, nothing happens.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::PlayerMove;
+/// use throng_core::ids::PlayerId;
+///
+/// fn enter_portal(player: PlayerId, mut moves: MessageWriter<PlayerMove>) {
+///     moves.write(PlayerMove { player, to: "dungeon-1".to_owned() });
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayerMove {
     /// The player.
@@ -20,6 +30,16 @@ pub struct PlayerMove {
 }
 
 /// A player logs out: it is saved and given up.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::PlayerLogOut;
+/// use throng_core::ids::PlayerId;
+///
+/// fn log_out(player: PlayerId, mut log_outs: MessageWriter<PlayerLogOut>) {
+///     log_outs.write(PlayerLogOut(player));
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerLogOut(
     /// The player.
@@ -27,6 +47,17 @@ pub struct PlayerLogOut(
 );
 
 /// The login of a player was refused: it is on another node, or was on one that is late and whose players may be claimed soon.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::PlayerLoginRefused;
+///
+/// fn log(mut refused: MessageReader<PlayerLoginRefused>) {
+///     for it in refused.read() {
+///         println!("player {} cannot log in here: {:?}", it.player.0, it.reason);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerLoginRefused {
     /// The player.
@@ -36,6 +67,17 @@ pub struct PlayerLoginRefused {
 }
 
 /// Two players have exchanged something in this tick: both are saved together.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::PlayerExchange;
+/// use throng_core::ids::PlayerId;
+///
+/// /// Call this in the tick in which a trade is done: a failure keeps both sides of it or none.
+/// fn trade(seller: PlayerId, buyer: PlayerId, mut exchanges: MessageWriter<PlayerExchange>) {
+///     exchanges.write(PlayerExchange([seller, buyer]));
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerExchange(
     /// The players.

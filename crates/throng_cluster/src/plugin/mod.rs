@@ -37,7 +37,7 @@ use self::hooks::SharedHooks;
 #[derive(Clone)]
 pub struct ClusterPlugin {
     hooks: Arc<dyn PlayerHooks>,
-    /// Each player is collected once in so many ticks, and when it moves, exchanges something or logs out.
+    /// Each player is collected once in this many ticks, and when it moves, exchanges something or logs out.
     pub collect_interval_ticks: u32,
 }
 
