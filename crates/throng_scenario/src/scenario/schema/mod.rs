@@ -197,8 +197,9 @@ impl Default for ScenarioOutboxSettings {
 /// ```
 /// use throng_scenario::ScenarioSettings;
 ///
-/// // As in a scenario file: absent fields keep their defaults. let settings: ScenarioSettings = ron::from_str("(session:
-/// (players_max: 500), nav: (expansions_per_tick_max: 20000))")?; assert_eq!(settings.session.players_max, 500);
+/// // As in a scenario file: absent fields keep their defaults.
+/// let settings: ScenarioSettings = ron::from_str("(session: (players_max: 500), nav: (expansions_per_tick_max: 20000))")?;
+/// assert_eq!(settings.session.players_max, 500);
 /// # Ok::<(), ron::error::SpannedError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
