@@ -333,16 +333,24 @@ fn exchange(
     (status, body.to_owned())
 }
 
-#[test]
-fn token_service_issues_tokens_to_holders_of_its_secret() {
-    let folder = TempFolder::new();
+/// The secret of the only login service.
+const SECRET: &str = "0123456789abcdef";
+
+/// The key file and the file with the secret of a token service.
+fn service_files(folder: &TempFolder) -> (String, String) {
     let file = folder.path("keys");
-    let secret = "0123456789abcdef";
-    let secrets = folder.write("secrets", format!("login {secret}\n"));
+    let secrets = folder.write("secrets", format!("login {SECRET}\n"));
     fs::write(&file, key_lines(&[key(3)])).unwrap();
     for path in [&file, &secrets] {
         fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
     }
+    (file, secrets)
+}
+
+#[test]
+fn token_service_issues_tokens_to_holders_of_its_secret() {
+    let folder = TempFolder::new();
+    let (file, secrets) = service_files(&folder);
     let mut rig = WebTestServer::new(0, |_| ());
     let world = rig.server.world_mut();
     let sink = Box::new(world.resource::<WebListener>().sink());
@@ -355,7 +363,7 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
     let address = service.address;
     let issue = |player: u64| {
         let body = format!(r#"{{"player": {player}, "user_data": "CQg="}}"#);
-        let (status, reply) = request_of(address, "POST /tokens", secret, &body);
+        let (status, reply) = request_of(address, "POST /tokens", SECRET, &body);
         let reply: Value = serde_json::from_str(&reply).unwrap();
         assert_eq!(status, 200, "{reply}");
         let token = reply["token"].as_str().unwrap();
@@ -392,7 +400,7 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
         let data = rig.server.world().get::<SessionUserData>(entity.unwrap());
         assert_eq!(data.unwrap().as_bytes()[..3], [9, 8, 0]);
     }
-    assert_requests_are_refused(address, secret);
+    assert_requests_are_refused(address, SECRET);
     let last = service.stop();
     assert!(last.contains("2 issued; refused: 3 without"), "{last}");
 }
@@ -426,13 +434,7 @@ fn assert_requests_are_refused(address: SocketAddr, secret: &str) {
 #[test]
 fn token_service_has_tls_and_reloads_its_certificate() {
     let folder = TempFolder::new();
-    let file = folder.path("keys");
-    let secret = "0123456789abcdef";
-    let secrets = folder.write("secrets", format!("login {secret}\n"));
-    fs::write(&file, key_lines(&[key(3)])).unwrap();
-    for path in [&file, &secrets] {
-        fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
-    }
+    let (file, secrets) = service_files(&folder);
     let (files, old) = CertificateFiles::new();
     let [certificate, private] = files.paths();
     let mut service = LoggedProcess::start(&[
@@ -453,13 +455,13 @@ fn token_service_has_tls_and_reloads_its_certificate() {
     let address = service.address;
     let issue = |trusted| {
         let mut stream = connect(address, trusted)?;
-        let (status, reply) = exchange(&mut stream, "POST /tokens", secret, r#"{"player": 7}"#);
+        let (status, reply) = exchange(&mut stream, "POST /tokens", SECRET, r#"{"player": 7}"#);
         assert!(status == 200 && reply.contains("\"token\""), "{reply}");
         Ok::<_, std::io::Error>(())
     };
     issue(&old).expect("the certificate is trusted");
     // Without TLS nothing is read but the first byte.
-    let (status, reply) = request_of(address, "POST /tokens", secret, r#"{"player": 7}"#);
+    let (status, reply) = request_of(address, "POST /tokens", SECRET, r#"{"player": 7}"#);
     assert!(status == 400 && reply.contains("https:"), "{reply}");
     // Files that cannot be used change nothing. Each signal tries them, changed or not.
     fs::write(&certificate, "junk").unwrap();

@@ -125,7 +125,7 @@ struct Arguments {
 /// Places these options after those of a subcommand.
 const LAST_DISPLAY_ORDER: usize = 900;
 
-/// Output besides the data; the same for every subcommand.
+/// How much is printed in addition to the data; the same for every subcommand.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Output {
     /// Print errors and failures only

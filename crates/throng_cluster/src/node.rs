@@ -73,7 +73,7 @@ pub struct NodeSettings {
     pub take_back_after_ms: u64,
     /// Between two claims of the players of late nodes.
     pub claim_interval_ms: u64,
-    /// Maximum number of players per claim, so that several nodes share them. After a claim of so many, the next one follows at once.
+    /// Maximum number of players per claim, so that several nodes share them. After a claim of this many players, the next claim follows at once.
     pub claimed_players_max: usize,
     /// Maximum number of players per adoption.
     pub adopted_players_max: usize,
@@ -144,7 +144,7 @@ pub struct ClusterNode {
 }
 
 impl ClusterNode {
-    /// A node that holds nobody. The run is that of [`ClusterReply::Started`](crate::ClusterReply::Started).
+    /// A node without players. The run is that of [`ClusterReply::Started`](crate::ClusterReply::Started).
     #[must_use]
     pub const fn new(run: NodeRun, settings: NodeSettings, gateways: Vec<GatewayId>) -> Self {
         Self {
@@ -281,7 +281,7 @@ impl ClusterNode {
         true
     }
 
-    /// Gets a player that nobody owns: its client has logged in here. While the store is away, it waits. Refused logins are those of
+    /// Gets a player without an owner: its client has logged in here. While the store is away, it waits. Refused logins are those of
     /// [`take_refused_logins`](Self::take_refused_logins).
     pub fn log_in(&mut self, player: PlayerId) {
         self.logins.entry(player).or_insert(None);

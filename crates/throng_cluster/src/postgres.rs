@@ -12,6 +12,7 @@ use std::time::Duration;
 use throng_core::ids::PlayerId;
 use throng_store::{PostgresSession, PostgresSource, SessionError};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
@@ -46,6 +47,11 @@ impl SaveColumns {
             columns.records.push(save.record.bytes.clone());
         }
         columns
+    }
+
+    /// The columns as parameters of a statement, in the order of the functions of the schema.
+    fn parameters(&self) -> [&(dyn ToSql + Sync); 4] {
+        [&self.players, &self.epochs, &self.revisions, &self.records]
     }
 }
 
@@ -147,12 +153,7 @@ fn execute(
         ClusterRequest::Adopt { run, arrivals } => adopt(session, *run, arrivals),
         ClusterRequest::Save { run, saves } => {
             let ((node, run), saves) = (parameters(*run), SaveColumns::new(saves));
-            let SaveColumns {
-                players,
-                epochs,
-                revisions,
-                records,
-            } = &saves;
+            let [players, epochs, revisions, records] = saves.parameters();
             let rows = session.query(
                 "SELECT cluster_save($1, $2, $3, $4, $5, $6)",
                 &[&node, &run, players, epochs, revisions, records],
@@ -167,12 +168,7 @@ fn execute(
         } => {
             let ((node, run), (to_node, to_run)) = (parameters(*run), parameters(*to));
             let saves = SaveColumns::new(saves.iter().chain([player]));
-            let SaveColumns {
-                players,
-                epochs,
-                revisions,
-                records,
-            } = &saves;
+            let [players, epochs, revisions, records] = saves.parameters();
             let rows = session.query(
                 "SELECT cluster_hand_off($1, $2, $3, $4, $5, $6, $7, $8, $9)",
                 &[
@@ -184,12 +180,7 @@ fn execute(
         ClusterRequest::Release { run, player, saves } => {
             let (node, run) = parameters(*run);
             let saves = SaveColumns::new(saves.iter().chain([player]));
-            let SaveColumns {
-                players,
-                epochs,
-                revisions,
-                records,
-            } = &saves;
+            let [players, epochs, revisions, records] = saves.parameters();
             let rows = session.query(
                 "SELECT cluster_release($1, $2, $3, $4, $5, $6)",
                 &[&node, &run, players, epochs, revisions, records],

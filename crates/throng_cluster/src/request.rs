@@ -112,7 +112,7 @@ pub enum ClusterRequest {
         /// Maximum number of players.
         players_max: usize,
     },
-    /// Claims a player that nobody owns: a login. The player becomes an arrival. An unknown player is created, with the revision 0.
+    /// Claims a player without an owner: a login. The player becomes an arrival. An unknown player is created, with the revision 0.
     LogIn {
         /// The run that sends the request.
         run: NodeRun,

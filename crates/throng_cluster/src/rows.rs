@@ -34,7 +34,7 @@ pub struct ClusterRows {
 }
 
 impl ClusterRows {
-    /// Adds a player whom nobody owns.
+    /// Adds a player without an owner.
     pub fn insert_player(&mut self, player: PlayerId, bytes: &[u8]) {
         let record = ClusterRecord {
             revision: 1,
@@ -207,7 +207,7 @@ impl ClusterRows {
         Ok(())
     }
 
-    /// Makes this run the owner, who has to adopt the player; or nobody.
+    /// Makes this run the owner, which has to adopt the player. `None`: the player has no owner.
     fn give(&mut self, player: PlayerId, to: Option<NodeRun>) {
         let row = self.players.entry(player).or_default();
         row.owner = to;

@@ -22,7 +22,7 @@ pub enum ClusterStoreError {
     /// Nothing was done, and nothing will be: [`ClusterReply::Away`].
     #[error("request not executed: {0}")]
     NotExecuted(String),
-    /// The request was executed completely, or not at all, or will be; nobody knows.
+    /// It is unknown whether the request was executed, will be executed later, or neither. It is never executed in part.
     #[error("outcome of a request unknown: {0}")]
     Unknown(String),
 }

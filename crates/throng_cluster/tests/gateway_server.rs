@@ -186,7 +186,7 @@ fn clients_play_at_gateways_and_come_back_by_another_one() {
         let have_objects = |client: &Client| client.mirror().controlled_object().is_some();
         clients.iter().all(have_objects) && node.is_mirrored(clients)
     });
-    // The server of the bus is away for 4.5 s, and nobody is disconnected.
+    // The NATS server is away for 4.5 s, and no client is disconnected.
     nats.kill();
     let away = Stopwatch::start();
     node.until("while it is away", &mut clients, |_, _| {

@@ -1,4 +1,4 @@
-//! The bus by a real NATS server, also while somebody kills the server, forges messages, or loses them.
+//! Promise: the bus works over a real NATS server, and notices when the server is killed, and when messages are forged or lost.
 //!
 //! Each test starts a server of its own. Without the program `nats-server` nothing is tested; `.ci/with_nats` installs it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]

@@ -280,7 +280,7 @@ fn only_one_of_many_connections_gets_an_epoch() {
                             };
                         let request = match owner {
                             None => ClusterRequest::LogIn { run, player, epoch },
-                            // As the owner, whoever that is: another connection does the same at the same time.
+                            // In the name of the current owner. Another connection does the same at the same time.
                             Some(run) if nth % 3 == 0 => {
                                 ClusterRequest::RaiseEpoch { run, player, epoch }
                             }
@@ -410,7 +410,7 @@ fn connection_killed_in_a_transaction_changes_nothing() {
     assert_eq!(owner(&mut rows, PLAYERS[1]), (Some(to), 2));
 }
 
-/// A network that forwards everything to the server, and cuts the connection instead of forwarding a reply when it is told to.
+/// A proxy in front of the server. On request it closes the connection instead of forwarding a reply.
 struct CuttingProxy {
     port: u16,
     cuts: Arc<AtomicBool>,

@@ -238,7 +238,7 @@ impl OpenPlayerStore {
         }
     }
 
-    /// Notices a store that hangs. One that nobody needs is sent a lookup of no players.
+    /// Notices a store that hangs. If no request is pending, it sends a lookup of no players.
     fn watch_store(&mut self, now_ms: u64) {
         let is_pending = self.has_pending_requests();
         self.is_failing |= self.watch.is_stalled(now_ms, is_pending);

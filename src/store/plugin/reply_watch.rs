@@ -101,7 +101,7 @@ mod tests {
         assert!(watch.is_stalled(15_050, true));
         watch.on_reply(15_100, false);
         assert!(!watch.is_stalled(40_000, false));
-        // A request of which the reply cannot be here yet.
+        // A request whose reply cannot have arrived yet.
         assert!(!watch.is_stalled(60_000, true));
     }
 }

@@ -16,7 +16,7 @@ const LANES: [LaneKind; 2] = [LaneKind::UnreliableUnordered, LaneKind::ReliableO
 const UNRELIABLE: LaneIndex = LaneIndex::new(0);
 const ORDERED: LaneIndex = LaneIndex::new(1);
 
-/// The transport with its default settings, none of which controls retransmission.
+/// The transport with its default settings. No setting controls retransmission.
 pub struct Aeronet;
 
 impl Transport for Aeronet {

@@ -5,8 +5,8 @@
 //! town, crowd ───┤                                                                                              ├─▶ rows
 //!                └─▶ ends of many clients, packets straight to the other ends ─▶ counted, processor time ───────┘
 //! ```
-//! *Town* is that of `throng bench net`: ticks of 33 ms, in each of which 150 bytes of unreliable messages go down and 12 up, and in about
-//! every second tick an ordered message of 32 bytes goes down. Time is simulated: the clock always reads zero, and a run is reproducible
+//! *Town* is that of `throng bench net`: ticks of 33 ms. In each tick the server sends 150 bytes of unreliable messages and the client
+//! 12, and in about every second tick the server sends an ordered message of 32 bytes. Time is simulated: the clock always reads zero, and a run is reproducible
 //! (except for `quinn-proto`, whose handshake is random). All transports meet the same packet loss: burst losses depend on the send time,
 //! other losses on the send time and the number of earlier datagrams at that time. Asserted for every transport: each ordered message
 //! arrives once and in order, an unreliable one at most once; for throng also that its figures are those of its own bench.

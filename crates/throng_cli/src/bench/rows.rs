@@ -72,7 +72,7 @@ pub(crate) struct RepeatSpread {
 }
 
 impl RepeatSpread {
-    /// From samples, of which at least one is finite.
+    /// From samples; at least one must be finite.
     pub(super) fn from_samples(figures: &[f64]) -> Option<Self> {
         let mut sorted = figures.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);

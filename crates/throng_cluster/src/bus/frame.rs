@@ -34,7 +34,7 @@ pub const FRAME_OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 /// The longest message, in bytes. A NATS server accepts 1 MiB.
 pub const MESSAGE_BYTES_MAX: usize = 512 * 1_024;
 
-/// The key that all members of a cluster share, and nobody else has.
+/// The secret key of a cluster, which all its members have.
 #[derive(Clone)]
 pub struct ClusterKey(hmac::Key);
 
@@ -96,10 +96,10 @@ pub enum BusRefusal {
     },
     /// The authenticator is wrong.
     #[error(
-        "bus message is not authentic: the sender has another cluster key, or somebody forges messages"
+        "bus message is not authentic: the sender has another cluster key, or the message is forged"
     )]
     Forged,
-    /// It is for somebody else.
+    /// It is for another receiver.
     #[error("bus message is for {0}")]
     WrongReceiver(BusPeer),
     /// The sender has restarted since.

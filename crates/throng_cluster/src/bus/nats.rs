@@ -199,7 +199,7 @@ impl NatsConnection {
             let _ = client.publish(subject, bytes.into()).await;
             self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
         }
-        // If the server is away, nobody waits for it.
+        // Without a server, this does not wait.
         let _ = tokio::time::timeout(PING_INTERVAL, client.flush()).await;
         receiving.abort();
     }

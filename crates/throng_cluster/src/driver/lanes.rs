@@ -19,11 +19,11 @@ struct LaneRequest {
     waits: Stopwatch,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(super) struct LaneReply {
     pub id: Option<RequestId>,
-    /// `None` if nobody knows.
+    /// `None` if the outcome is unknown.
     pub reply: Option<ClusterReply>,
 }
 

@@ -23,7 +23,7 @@ pub struct DriverStats {
     pub requests: u64,
     /// Requests that were not executed, for example because the store was away.
     pub not_executed: u64,
-    /// Requests of which nobody knows whether they were executed.
+    /// Requests with an unknown outcome.
     pub unknown: u64,
     /// Messages of the bus that were no message for a node.
     pub unreadable: u64,

@@ -15,7 +15,7 @@
 /// The first byte of a piece. Smaller ones are those of a [`BusMessage`](crate::BusMessage).
 pub(super) const PIECE_KIND: u8 = 64;
 
-/// Bytes of a piece, and of a message, besides their contents.
+/// Length of the header of a piece, and of the header of a message in it, in bytes.
 pub(super) const PIECE_HEADER_BYTES: usize = 34;
 pub(super) const ENTRY_HEADER_BYTES: usize = 8;
 
@@ -38,7 +38,7 @@ pub(super) struct PieceHeader {
     pub wish: PieceWish,
 }
 
-/// What the sender of a piece wants besides.
+/// What the sender of a piece requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceWish {
     Nothing,

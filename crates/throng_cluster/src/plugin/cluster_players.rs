@@ -76,7 +76,7 @@ impl ClusterPlayers {
         self.driver.as_ref()
     }
 
-    /// Gets a player that nobody owns: its client has logged in here. It arrives in a later tick. `false` without a node.
+    /// Gets a player without an owner: its client has logged in here. It arrives in a later tick. `false` without a node.
     pub fn log_in(&self, player: PlayerId) -> bool {
         let driver = self.driver.as_ref();
         driver

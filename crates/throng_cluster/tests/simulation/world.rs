@@ -129,7 +129,7 @@ impl SimulatedCluster {
         cluster
     }
 
-    /// Clients of players whom nobody owns log in, again and again.
+    /// Clients of players without an owner log in repeatedly.
     fn log_in(&mut self) {
         for player in (0..PLAYERS).map(PlayerId) {
             let nth = self.rng.random_range(0..NODES);
@@ -406,7 +406,7 @@ impl SimulatedCluster {
 
     /// All players are in the world, the gateways know where, and nothing is lost or doubled.
     pub fn check_recovery(&mut self) {
-        // Players whose hand-off is in progress arrive within a second; nobody begins to move meanwhile.
+        // Players whose hand-off is in progress arrive within a second; no other hand-off begins meanwhile.
         let mut found = Vec::new();
         for player in (0..PLAYERS).map(PlayerId) {
             found.push((player, self.homes(player)));

@@ -28,7 +28,7 @@ impl SessionError {
     }
 }
 
-/// A connection for statements of another crate, of which each is a transaction. Rows and values are those of tokio-postgres.
+/// A connection for statements of another crate. Each statement is a transaction. Rows and values are those of tokio-postgres.
 pub struct PostgresSession {
     connection: PostgresConnection,
     statements: Statements,
