@@ -111,10 +111,7 @@ impl Sessions {
                 .get(client)
                 .and_then(|session| session.authenticated_as);
             let Some(player) = known else {
-                debug_assert!(
-                    false,
-                    "who stands in the line has a session, and is somebody"
-                );
+                debug_assert!(false, "a queued client has a session and a player");
                 self.queue.remove(line);
                 continue;
             };

@@ -462,10 +462,10 @@ impl LifeRun {
     /// The hook replies.
     fn answer(&mut self, client: u32, found: Option<(u64, usize)>) {
         let found = found.map(|(player, class)| (player, admission_class(class)));
-        let told = found.map(|(player, class)| (PlayerId(player), class));
+        let verdict = found.map(|(player, class)| (PlayerId(player), class));
         self.sessions.apply_login_decision(
             ClientId(client),
-            told.ok_or(crate::wire::LoginRefusal::ByGame),
+            verdict.ok_or(crate::wire::LoginRefusal::ByGame),
             &mut self.key,
         );
         self.model.answer(client, found);

@@ -107,12 +107,12 @@ mod tests {
     fn each_reason_has_its_own_label_and_client_reason() {
         let labels: BTreeSet<&str> = LogoutReason::ALL.iter().map(|it| it.label()).collect();
         assert_eq!(labels.len(), LogoutReason::ALL.len());
-        let told = LogoutReason::ALL
+        let numbers = LogoutReason::ALL
             .iter()
             .map(|it| it.close_reason().number());
-        let told: BTreeSet<u8> = told.collect();
+        let numbers: BTreeSet<u8> = numbers.collect();
         // A client that logged out or is disconnected receives nothing that it does not know, and a player that another server has
         // taken is replaced.
-        assert_eq!(told.len(), LogoutReason::ALL.len() - 2);
+        assert_eq!(numbers.len(), LogoutReason::ALL.len() - 2);
     }
 }

@@ -403,10 +403,10 @@ mod tests {
                 let change = overload.observe(load, &rules);
                 let now = (overload.level(), overload.time_percent());
                 prop_assert_eq!((now.0.number(), now.1), naive.observe(load, &rules));
-                let told = (now != before).then_some(OverloadChange {
+                let expected_change = (now != before).then_some(OverloadChange {
                     from: before.0, to: now.0, time_percent: now.1,
                 });
-                prop_assert_eq!(change, told);
+                prop_assert_eq!(change, expected_change);
             }
         }
 

@@ -261,15 +261,15 @@ mod tests {
 
         #[test]
         fn pending_objects_are_due_in_their_tier_or_missed_a_turn(
-            told in prop::collection::vec((0..200_u32, any::<bool>()), 0..30),
+            sent in prop::collection::vec((0..200_u32, any::<bool>()), 0..30),
             tiers in prop::collection::vec((0..Tier::COUNT as u8, 0..2_u8), 200),
             known in 0..200_usize,
             doublings in 0..3_u8,
         ) {
             let (mut due, mut links) = (PendingUpdates::default(), ClientObjects::default());
-            let now: Vec<u32> = told.iter().filter(|(_, is_motion)| *is_motion).map(|&(id, _)| id).collect();
+            let now: Vec<u32> = sent.iter().filter(|(_, is_motion)| *is_motion).map(|&(id, _)| id).collect();
             due.begin_tick(8);
-            for (id, is_motion) in told {
+            for (id, is_motion) in sent {
                 if is_motion {
                     due.insert_motion(id);
                 } else {

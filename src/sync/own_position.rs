@@ -68,12 +68,12 @@ mod tests {
 
     #[test]
     fn position_is_sent_unreliably_then_confirmed_reliably() {
-        let (mut told, mut part) = (OwnPositionSent::default(), BatchPart::default());
+        let (mut sent, mut part) = (OwnPositionSent::default(), BatchPart::default());
         let script = [(10, 1, 1.0), (11, 2, 1.5), (12, 3, 1.5), (13, 3, 2.0)];
         let rest = (14..40).map(|tick| (tick, 3, 2.0));
         for (tick, input, x) in script.into_iter().chain(rest) {
             part.begin_client(ClientId(tick), 1, input);
-            told.write_update(&mut part, input, Vec2::new(x, 0.0), u64::from(tick));
+            sent.write_update(&mut part, input, Vec2::new(x, 0.0), u64::from(tick));
             part.end_client();
         }
         let lines: Vec<_> = part
@@ -90,23 +90,23 @@ mod tests {
         assert_eq!(lines[..4], expected);
         assert_eq!(lines[4..], [(19, 1, 0)]);
         part.begin_client(ClientId(40), 2, 3);
-        told.write_initial(&mut part, 3, Vec2::ONE, 40);
+        sent.write_initial(&mut part, 3, Vec2::ONE, 40);
         assert_eq!(
-            told.write_update(&mut part, 3, Vec2::ONE, 40),
+            sent.write_update(&mut part, 3, Vec2::ONE, 40),
             0,
-            "it was just told"
+            "the position was just sent"
         );
     }
 
     #[test]
     fn position_after_the_initial_one_is_confirmed_too() {
-        let (mut told, mut part) = (OwnPositionSent::default(), BatchPart::default());
+        let (mut sent, mut part) = (OwnPositionSent::default(), BatchPart::default());
         part.begin_client(ClientId(1), 1, 0);
-        told.write_initial(&mut part, 0, Vec2::ZERO, 10);
+        sent.write_initial(&mut part, 0, Vec2::ZERO, 10);
         part.end_client();
         for tick in 11..30 {
             part.begin_client(ClientId(tick), 1, 1);
-            told.write_update(&mut part, 1, Vec2::ONE, tick.into());
+            sent.write_update(&mut part, 1, Vec2::ONE, tick.into());
             part.end_client();
         }
         let confirmed = part.updates().filter(|line| !line.reliable.is_empty());

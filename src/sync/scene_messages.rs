@@ -417,7 +417,7 @@ mod tests {
                 records.sample((4, 1), moving(x), (8, reckoning), &mut Vec::new())
             };
             let SampledMotion::Update(news) = look_at(&records, 2.0) else {
-                panic!("it was never told of");
+                panic!("no message about it was sent");
             };
             records.apply_motion(4, &news);
             records.find_motions(0, clients, &mut batch);

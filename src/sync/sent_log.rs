@@ -57,10 +57,10 @@ pub struct SentPart {
 }
 
 impl SentPart {
-    /// Adds the update of a client that was sent `told` bytes before, and returns the new total.
-    pub fn append(&mut self, line: ClientUpdate, shared: &[u8], told: u32) -> u32 {
+    /// Adds the update of a client that was sent `bytes_before` bytes before, and returns the new total.
+    pub fn append(&mut self, line: ClientUpdate, shared: &[u8], bytes_before: u32) -> u32 {
         let client = line.header.client;
-        let mut end = told;
+        let mut end = bytes_before;
         for &span in line.reliable {
             end = end.wrapping_add(span.len() as u32);
             let bytes = span.bytes(shared, line.private);
@@ -81,7 +81,7 @@ impl SentPart {
         if self.updates.last().map_or(0, |line| line.end) < all {
             self.updates.push(SentUpdate { client, end: all });
         }
-        end.wrapping_sub(told)
+        end.wrapping_sub(bytes_before)
     }
 
     fn index_of(&self, span: MessageSpan) -> u32 {
@@ -103,7 +103,7 @@ impl SentPart {
 
     /// Writes the updates, whose clients come after those of earlier parts. `own_before` bytes of private messages come before
     /// this part's.
-    fn write_updates(&mut self, own_before: u64, told: &SentIndexes) {
+    fn write_updates(&mut self, own_before: u64, sent_indexes: &SentIndexes) {
         let (mut before, mut start) = (ClientId(0), 0);
         for (nth, &SentUpdate { client, end }) in self.updates.iter().enumerate() {
             if nth % UPDATES_PER_BLOCK == 0 {
@@ -116,7 +116,7 @@ impl SentPart {
             write_update_header(&mut self.written, more, messages.len());
             for &place in messages {
                 let number = match place & PRIVATE {
-                    0 => u64::from(told.rank(place)) << 1,
+                    0 => u64::from(sent_indexes.rank(place)) << 1,
                     _ => (u64::from(place & !PRIVATE) + own_before) << 1 | 1,
                 };
                 write_varint(&mut self.written, number);
@@ -159,16 +159,16 @@ impl SentTick {
         &mut self,
         parts: &mut [&mut SentPart],
         (shared, starts): (&[u8], &[u32]),
-        told: &mut SentIndexes,
+        sent_indexes: &mut SentIndexes,
         spread: impl ParallelExecutor,
     ) {
         self.clear();
         let of_all = parts.iter().flat_map(|part| part.messages.iter().copied());
-        told.set(of_all.filter(|&place| place & PRIVATE == 0), shared.len());
+        sent_indexes.set(of_all.filter(|&place| place & PRIVATE == 0), shared.len());
         let behind = starts.iter().skip(1).copied();
         for (&start, end) in starts.iter().zip(behind.chain([shared.len() as u32])) {
             // An empty message begins where another one does.
-            if end > start && told.indexes.contains(start as usize) {
+            if end > start && sent_indexes.indexes.contains(start as usize) {
                 self.shared
                     .extend_from_slice(&shared[start as usize..end as usize]);
                 self.ends.push(self.shared.len() as u32);
@@ -181,7 +181,7 @@ impl SentTick {
             own_before += own;
         }
         spread.for_each_item(&mut unwritten, |(own_before, part)| {
-            part.write_updates(*own_before as u64, told);
+            part.write_updates(*own_before as u64, sent_indexes);
         });
         for part in parts {
             let start = self.updates.len() as u32;
@@ -289,10 +289,10 @@ struct SentIndexes {
 
 impl SentIndexes {
     /// Sets offsets below `end`, in any order.
-    fn set(&mut self, told: impl Iterator<Item = u32>, end: usize) {
+    fn set(&mut self, places: impl Iterator<Item = u32>, end: usize) {
         self.indexes.clear();
         self.indexes.grow(end);
-        for place in told {
+        for place in places {
             self.indexes.insert(place as usize);
         }
         self.before.clear();
@@ -403,7 +403,7 @@ mod tests {
     /// The messages to each client in a tick: shared ones by number, or its own.
     type Told = Vec<(u8, Vec<Option<u8>>)>;
 
-    fn told() -> impl Strategy<Value = Told> {
+    fn updates() -> impl Strategy<Value = Told> {
         let messages = prop::collection::vec(prop::option::of(0..6_u8), 0..4);
         prop::collection::vec((0..9_u8, messages), 0..8)
     }
@@ -413,7 +413,7 @@ mod tests {
 
         #[test]
         fn recently_sent_messages_are_found_per_client(
-            ticks in prop::collection::vec(told(), 1..12),
+            ticks in prop::collection::vec(updates(), 1..12),
             workers in 1..4_usize,
             kept in 1..6_u64,
             since in 0..12_u64,
@@ -421,9 +421,9 @@ mod tests {
             let (mut log, mut forgotten) = (SentLog::default(), Vec::new());
             let mut model: BTreeMap<u8, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
             let (mut ends, mut announced) = (BTreeMap::new(), Vec::new());
-            for (tick, mut told) in (0..).zip(ticks) {
-                told.sort_by_key(|&(client, _)| client);
-                told.dedup_by_key(|&mut (client, _)| client);
+            for (tick, mut updates) in (0..).zip(ticks) {
+                updates.sort_by_key(|&(client, _)| client);
+                updates.dedup_by_key(|&mut (client, _)| client);
                 let mut batch = OutgoingBatch::default();
                 let spans: Vec<_> = (0..6_u8)
                     .map(|nth| {
@@ -436,8 +436,8 @@ mod tests {
                     .collect();
                 let mut parts: Vec<SentPart> = Vec::new();
                 parts.resize_with(workers, SentPart::default);
-                let a_worker = told.len().div_ceil(workers).max(1);
-                for (nth, (client, messages)) in told.iter().enumerate() {
+                let a_worker = updates.len().div_ceil(workers).max(1);
+                for (nth, (client, messages)) in updates.iter().enumerate() {
                     let mut of_worker = BatchPart::default();
                     of_worker.begin_client(ClientId(u32::from(*client)), 0, 0);
                     let mut end = *ends.entry(*client).or_insert(0_u32);
@@ -461,8 +461,8 @@ mod tests {
                     }
                     of_worker.end_client();
                     if let Some(line) = of_worker.update(0) {
-                        let told = parts[nth / a_worker].append(line, &batch.shared, ends[client]);
-                        prop_assert_eq!(ends[client] + told, end);
+                        let bytes = parts[nth / a_worker].append(line, &batch.shared, ends[client]);
+                        prop_assert_eq!(ends[client] + bytes, end);
                     }
                     ends.insert(*client, end);
                 }
@@ -480,10 +480,10 @@ mod tests {
                 prop_assert!(forgotten.iter().eq(gone.map(|(_, announce)| announce)));
             }
             let of_one_told = log.ticks.iter().all(|sent| {
-                let told = (0..9).map(|client| sent.messages_of(ClientId(client)).len());
-                sent.ends.len() <= told.sum()
+                let counts = (0..9).map(|client| sent.messages_of(ClientId(client)).len());
+                sent.ends.len() <= counts.sum()
             });
-            prop_assert!(of_one_told, "what nobody was told is not kept");
+            prop_assert!(of_one_told, "messages without a receiver are not stored");
             log.trim(u64::MAX, 0, |_| ());
             prop_assert!(log.ticks.is_empty() && log.bytes == 0);
         }

@@ -160,10 +160,12 @@ mod tests {
         let members = world.get::<SceneObjects>(scene).unwrap();
         assert!(members.iter().eq([npc, player, door]) && members.contains(door));
         assert_eq!(world.get::<InScene>(npc), Some(&InScene(scene)));
-        let told = world.resource::<Messages<ObjectSpawned>>();
-        let told = told.iter_current_update_messages();
-        let told: Vec<_> = told.map(|told| (told.entity, told.position)).collect();
-        assert_eq!(told, [npc, player, door].map(|entity| (entity, AT.0)));
+        let messages = world.resource::<Messages<ObjectSpawned>>();
+        let messages = messages.iter_current_update_messages();
+        let spawned: Vec<_> = messages
+            .map(|message| (message.entity, message.position))
+            .collect();
+        assert_eq!(spawned, [npc, player, door].map(|entity| (entity, AT.0)));
     }
 
     #[test]
@@ -212,11 +214,11 @@ mod tests {
         let outside = world.spawn((Npc, InScene(scene), outside)).id();
         let no_scene = world.spawn((Npc, InScene(nothing), AT)).id();
         let all = [nowhere, nothing, outside, no_scene];
-        let told: Vec<_> = refused(&app).iter().map(|told| told.entity).collect();
-        assert_eq!(told, all);
+        let message: Vec<_> = refused(&app).iter().map(|message| message.entity).collect();
+        assert_eq!(message, all);
         let texts: Vec<String> = refused(&app)
             .iter()
-            .map(|told| told.error.to_string())
+            .map(|message| message.error.to_string())
             .collect();
         assert!(texts[0].contains("add `Position`"), "{texts:?}");
         assert!(

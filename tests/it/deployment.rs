@@ -104,10 +104,10 @@ fn server_starts_with_the_arguments_of_each_file() {
         let store = folder.path(&format!("{file}.db"));
         let mut server = program(&arguments);
         let output = server.env("THRONG_STORE", store).output();
-        let told = ProgramOutput::from(output.expect("the program starts"));
-        assert_eq!(told.code, 0, "{file}: {arguments:?} {}", told.err);
-        let report = told.out.lines().last().unwrap_or_default();
-        assert!(report.contains("\"admitted\":0"), "{file}: {}", told.out);
+        let output = ProgramOutput::from(output.expect("the program starts"));
+        assert_eq!(output.code, 0, "{file}: {arguments:?} {}", output.err);
+        let report = output.out.lines().last().unwrap_or_default();
+        assert!(report.contains("\"admitted\":0"), "{file}: {}", output.out);
     }
 }
 

@@ -29,10 +29,10 @@ fn draw(
 }
 
 fn read(
-    mut told: MessageReader<ClientEventReceived>,
+    mut received: MessageReader<ClientEventReceived>,
     mut ended: MessageReader<ClientDisconnected>,
 ) {
-    for event in told.read().take(3) {
+    for event in received.read().take(3) {
         println!("{:?}", event.0);
     }
     for end in ended.read() {

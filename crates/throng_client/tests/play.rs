@@ -164,8 +164,13 @@ fn two_players_predict_their_walk_without_corrections() {
         clients.iter().all(|client| client.ids().len() == 2)
     };
     town.run_until(&mut [&mut first, &mut second], both);
-    let told = events(&mut first);
-    let at = |is: fn(&ClientEvent) -> bool| told.iter().position(is).expect("it was told");
+    let received = events(&mut first);
+    let at = |is: fn(&ClientEvent) -> bool| {
+        received
+            .iter()
+            .position(is)
+            .expect("the event was received")
+    };
     let order = [
         at(|event| *event == ClientEvent::Welcomed { player: 7 }),
         at(|event| matches!(event, ClientEvent::Loading { .. })),
@@ -173,11 +178,12 @@ fn two_players_predict_their_walk_without_corrections() {
             |event| matches!(event, ClientEvent::SceneEntered { size_m, .. } if *size_m == Vec2::splat(40.0)),
         ),
     ];
-    assert!(order.is_sorted(), "{told:?}");
+    assert!(order.is_sorted(), "{received:?}");
     at(|event| matches!(event, ClientEvent::ControlChanged { .. }));
     let other = own(&second).expect("it controls one");
     assert!(
-        told.iter()
+        received
+            .iter()
             .any(|event| matches!(event, ClientEvent::Entered { id, .. } if *id == other))
     );
 
@@ -203,9 +209,9 @@ fn two_players_predict_their_walk_without_corrections() {
         let (rest, seen) = (at(clients[0]), at(clients[1]));
         rest.x < wall_m && rest == town.place(7) && seen.distance(rest) < 0.05
     });
-    let told = events(&mut first);
+    let received = events(&mut first);
     let corrected = |event: &ClientEvent| matches!(event, ClientEvent::Corrected(_));
-    assert!(!told.iter().any(corrected), "{told:?}");
+    assert!(!received.iter().any(corrected), "{received:?}");
     assert!(first.is_connected() && first.round_trip_s().is_some());
     assert_eq!(first.loss(), 0.0, "a loopback loses nothing");
     assert!(first.session().server_tick(0.0).is_some());

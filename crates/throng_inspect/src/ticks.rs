@@ -237,14 +237,14 @@ mod tests {
     fn slow_tick_is_kept_with_its_work_and_logged_at_intervals() {
         let mut history = TickHistory::default();
         assert_eq!(history.record(tick(1, 50.0), did(7), 50.0, 20), None);
-        let told = history.record(tick(2, 60.0), did(10), 50.0, 20).unwrap();
-        assert_eq!((told.work, told.unlogged), (did(3), 1));
-        assert_eq!(told.times.longest().next(), Some((6, 60.0)));
+        let slow = history.record(tick(2, 60.0), did(10), 50.0, 20).unwrap();
+        assert_eq!((slow.work, slow.unlogged), (did(3), 1));
+        assert_eq!(slow.times.longest().next(), Some((6, 60.0)));
         for nth in 3..22 {
             assert_eq!(history.record(tick(nth, 70.0), did(10), 50.0, 20), None);
         }
-        let told = history.record(tick(22, 70.0), did(10), 50.0, 20).unwrap();
-        assert_eq!(told.unlogged, 20);
+        let slow = history.record(tick(22, 70.0), did(10), 50.0, 20).unwrap();
+        assert_eq!(slow.unlogged, 20);
         assert_eq!((history.slow_count(), history.slow().count()), (21, 21));
     }
 

@@ -63,12 +63,12 @@ mod tests {
             window: 150,
             opens_in_ticks,
         };
-        let told = describe_wait(outside(240), 0.05);
+        let text = describe_wait(outside(240), 0.05);
         assert_eq!(
-            told,
+            text,
             "too few parties within 150 points of its skill; limits lifted in 12 s"
         );
-        let told = describe_wait(outside(0), 0.05);
-        assert!(told.ends_with("all limits lifted"), "{told}");
+        let text = describe_wait(outside(0), 0.05);
+        assert!(text.ends_with("all limits lifted"), "{text}");
     }
 }

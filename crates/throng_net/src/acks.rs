@@ -329,10 +329,10 @@ mod tests {
         sent.acknowledge(65_535, u32::MAX, 0, |_, _| panic!("nothing was sent"));
         sent.record(SentPacket::default());
         assert!(sent.may_acknowledge(0) && !sent.may_acknowledge(1));
-        let mut told = 0;
-        sent.acknowledge(0, u32::MAX, 0, |_, _| told += 1);
-        sent.acknowledge(0, u32::MAX, 0, |_, _| told += 1);
-        assert_eq!(told, 1);
+        let mut reported = 0;
+        sent.acknowledge(0, u32::MAX, 0, |_, _| reported += 1);
+        sent.acknowledge(0, u32::MAX, 0, |_, _| reported += 1);
+        assert_eq!(reported, 1);
     }
 
     #[test]

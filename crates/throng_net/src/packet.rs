@@ -259,8 +259,8 @@ mod tests {
     fn header() -> impl Strategy<Value = TransportHeader> {
         let stamp = (any::<u16>(), any::<u8>(), any::<Option<u16>>());
         let before = prop_oneof![Just(u32::MAX), any::<u32>()];
-        let told = (any::<u16>(), before, any::<bool>());
-        (any::<bool>(), stamp, any::<u16>(), told).prop_map(
+        let acknowledgement = (any::<u16>(), before, any::<bool>());
+        (any::<bool>(), stamp, any::<u16>(), acknowledgement).prop_map(
             |(wants_ack, (tick, epoch, input), number, (newest, before, tells_all))| {
                 TransportHeader {
                     frames: 0,

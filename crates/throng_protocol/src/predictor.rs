@@ -118,13 +118,9 @@ impl Predictor {
             self.replay_inputs(on);
             self.speed_jump_m += self.latest_position() - before;
         }
-        let told = mirror.own_position()?;
-        let is_news = self.confirmed_tick.is_none_or(|tick| told.tick > tick);
-        if is_news {
-            self.confirm(on, told)
-        } else {
-            None
-        }
+        let own = mirror.own_position()?;
+        let is_news = self.confirmed_tick.is_none_or(|tick| own.tick > tick);
+        if is_news { self.confirm(on, own) } else { None }
     }
 
     /// The shift of the predicted position by changes of speed since the last call, in metres; a renderer can smooth it.
@@ -136,35 +132,35 @@ impl Predictor {
 
     /// Starts at the position of a new object, without inputs of the client.
     fn reset(&mut self, on: &PlayerStep, id: u32, mirror: &Mirror) {
-        let told = mirror.own_position();
+        let own = mirror.own_position();
         let shown = mirror.position(id, mirror.tick());
-        let exact = told.map(|told| told.position);
+        let exact = own.map(|own| own.position);
         let is_same =
             |exact: &Vec2| shown.is_none_or(|at| at.distance(*exact) <= POSITION_TOLERANCE_M);
         let at = exact.filter(is_same).or(shown);
         self.confirmed = at.unwrap_or(self.confirmed);
-        self.confirmed_tick = told.map(|told| told.tick);
+        self.confirmed_tick = own.map(|own| own.tick);
         self.replay_inputs(on);
     }
 
     /// Handles the server's position after an input.
-    fn confirm(&mut self, on: &PlayerStep, told: OwnPosition) -> Option<Correction> {
+    fn confirm(&mut self, on: &PlayerStep, own: OwnPosition) -> Option<Correction> {
         let before = self.latest_position();
         while let Some(&(input, to)) = self.unhandled.front()
-            && !is_newer(input.seq, told.input)
+            && !is_newer(input.seq, own.input)
         {
             self.confirmed = to;
             self.unhandled.pop_front();
         }
-        self.confirmed_tick = Some(told.tick);
-        let walked = std::mem::replace(&mut self.confirmed, told.position);
-        if walked == told.position {
+        self.confirmed_tick = Some(own.tick);
+        let walked = std::mem::replace(&mut self.confirmed, own.position);
+        if walked == own.position {
             return None;
         }
         self.replay_inputs(on);
         Some(Correction {
-            input: told.input,
-            error_m: walked.distance(told.position),
+            input: own.input,
+            error_m: walked.distance(own.position),
             jump_m: self.latest_position() - before,
         })
     }
@@ -399,7 +395,7 @@ mod tests {
             predictor.reconcile(&OPEN, &far.mirror);
             // Inputs at which the two differ: the first position is not exact either.
             let (mut line, mut partings) = (VecDeque::new(), vec![1_u16]);
-            for (direction, what, told) in script {
+            for (direction, what, delivery) in script {
                 let Some(input) = predictor.apply_input(&OPEN, towards(direction)) else {
                     break;
                 };
@@ -415,7 +411,7 @@ mod tests {
                         far.at = Vec2::splat(f32::from(direction) / 7.0);
                     }
                 }
-                if told > 2 && far.input > 0 {
+                if delivery > 2 && far.input > 0 {
                     far.send_position();
                     let corrected = predictor.reconcile(&OPEN, &far.mirror);
                     let parted = partings.len();

@@ -128,7 +128,7 @@ impl CacheEntry {
 /// The pending lookups of a player.
 #[derive(Clone, Debug)]
 struct PendingLookups {
-    /// Whether the store was asked for the player.
+    /// Whether the player was requested from the store.
     is_requested: bool,
     /// Lookup number and start time of each.
     lookups: Vec<(u64, u64)>,
@@ -553,10 +553,12 @@ mod tests {
             cache.next_request(0, |_| true, &[]).is_empty(),
             "it is under way"
         );
-        let mut told = Vec::new();
+        let mut numbers = Vec::new();
         let found = Ok(vec![LookupResult::Found(record(7, 3))]);
-        cache.receive(&[PlayerId(7)], found, 2, |number, _, _| told.push(number));
-        assert_eq!(told, [0, 1, 2, 3, 4]);
+        cache.receive(&[PlayerId(7)], found, 2, |number, _, _| {
+            numbers.push(number)
+        });
+        assert_eq!(numbers, [0, 1, 2, 3, 4]);
         let stats = cache.stats();
         assert_eq!(
             (stats.lookups, stats.coalesced, stats.players_requested),
@@ -570,7 +572,7 @@ mod tests {
     fn newest_record_survives_duplicates_and_reordering() {
         let mut cache = PlayerCache::new(settings());
         let push = |cache: &mut PlayerCache, revision| cache.push(&Arc::new(record(7, revision)));
-        assert!(!push(&mut cache, 9), "nobody looked at it here");
+        assert!(!push(&mut cache, 9), "no lookup here");
         assert_eq!(cache.lookup(PlayerId(7), 0, 0), Ok(None));
         cache.next_request(0, |_| true, &[]);
         cache.receive(
@@ -584,16 +586,16 @@ mod tests {
         // An older reply of the store arrives later.
         assert_eq!(cache.lookup(PlayerId(7), 1, 200), Ok(None));
         cache.next_request(200, |_| true, &[]);
-        let mut told = 0;
+        let mut newest = 0;
         cache.receive(
             &[PlayerId(7)],
             Ok(vec![LookupResult::Found(record(7, 4))]),
             201,
             |_, _, known| {
-                told = known.unwrap().record.unwrap().revision;
+                newest = known.unwrap().record.unwrap().revision;
             },
         );
-        assert_eq!(told, 6);
+        assert_eq!(newest, 6);
     }
 
     #[test]
@@ -620,7 +622,7 @@ mod tests {
         assert_eq!(
             cache.lookup(PlayerId(7), 2, 20),
             Ok(None),
-            "it is asked for anew"
+            "it is requested again"
         );
     }
 }

@@ -146,7 +146,7 @@ impl NaiveCache {
     }
 
     fn answered(&mut self, revisions: &[Result<u64, ()>], now_ms: u64) -> Vec<(u64, ReplySummary)> {
-        let mut told = Vec::new();
+        let mut replies = Vec::new();
         for (player, revision) in std::mem::take(&mut self.asked).into_iter().zip(revisions) {
             let mut answer = Err(());
             if let &Ok(revision) = revision {
@@ -165,10 +165,10 @@ impl NaiveCache {
                 }
             }
             let answered = self.waiting.iter().filter(|look| look.1 == player);
-            told.extend(answered.map(|look| (look.0, answer)));
+            replies.extend(answered.map(|look| (look.0, answer)));
             self.waiting.retain(|look| look.1 != player);
         }
-        told
+        replies
     }
 
     fn push(&mut self, player: u64, revision: u64) {
@@ -226,7 +226,7 @@ struct CacheTrial {
     /// Pending lookups: player and start time.
     waiting: BTreeMap<u64, (u64, u64)>,
     /// By player: the newest revision returned to a lookup.
-    told: BTreeMap<u64, u64>,
+    newest_replies: BTreeMap<u64, u64>,
 }
 
 type CacheChecked = Result<(), TestCaseError>;
@@ -241,17 +241,17 @@ impl CacheTrial {
             looks: 0,
             asked: Vec::new(),
             waiting: BTreeMap::new(),
-            told: BTreeMap::new(),
+            newest_replies: BTreeMap::new(),
         }
     }
 
     /// Checks a returned revision: not older than a previous result, and not older than allowed.
-    fn check_reply(&mut self, player: u64, told: ReplySummary) -> CacheChecked {
-        if let Ok((revision, age_ms)) = told {
-            let newest = self.told.entry(player).or_default();
+    fn check_reply(&mut self, player: u64, reply: ReplySummary) -> CacheChecked {
+        if let Ok((revision, age_ms)) = reply {
+            let newest = self.newest_replies.entry(player).or_default();
             prop_assert!(
                 revision >= *newest,
-                "player {player}: {newest} was told before"
+                "player {player}: a reply had revision {newest} before"
             );
             *newest = revision;
             prop_assert!(age_ms <= FRESH_MS.max(DEADLINE_MS));
@@ -263,10 +263,10 @@ impl CacheTrial {
 
     fn check_replies(
         &mut self,
-        told: &[(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>)],
+        replies: &[(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>)],
         expected: Option<Vec<(u64, ReplySummary)>>,
     ) -> CacheChecked {
-        let answers = told.iter();
+        let answers = replies.iter();
         let answers: Vec<_> = answers
             .map(|(number, _, answer)| (*number, summarise(answer)))
             .collect();
@@ -277,7 +277,7 @@ impl CacheTrial {
             found.sort_unstable();
             prop_assert_eq!(found, expected);
         }
-        for ((number, player, _), (_, answer)) in told.iter().zip(answers) {
+        for ((number, player, _), (_, answer)) in replies.iter().zip(answers) {
             let look = self.waiting.remove(number);
             prop_assert_eq!(look.map(|look| look.0), Some(player.0), "answered once");
             self.check_reply(player.0, answer)?;
@@ -348,12 +348,12 @@ impl CacheTrial {
         });
         let revisions: Vec<_> = revisions.collect();
         let now_ms = self.now_ms;
-        let mut told = Vec::new();
-        let tell = |number, player, answer| told.push((number, player, answer));
+        let mut replies = Vec::new();
+        let tell = |number, player, answer| replies.push((number, player, answer));
         self.cache.receive(&players, found, now_ms, tell);
         let naive = self.naive.as_mut();
         let expected = naive.map(|naive| naive.answered(&revisions, now_ms));
-        self.check_replies(&told, expected)
+        self.check_replies(&replies, expected)
     }
 
     fn step(&mut self, step: CacheStep) -> CacheChecked {
@@ -387,12 +387,12 @@ impl CacheTrial {
             }
             CacheStep::Wait(ms) => {
                 self.now_ms += ms;
-                let mut told = Vec::new();
-                let tell = |number, player, answer| told.push((number, player, answer));
+                let mut replies = Vec::new();
+                let tell = |number, player, answer| replies.push((number, player, answer));
                 self.cache.expire_lookups(self.now_ms, tell);
                 let naive = self.naive.as_mut();
                 let expected = naive.map(|naive| naive.expire(self.now_ms));
-                self.check_replies(&told, expected)?;
+                self.check_replies(&replies, expected)?;
             }
         }
         let is_in_time = |look: &(u64, u64)| self.now_ms - look.1 <= DEADLINE_MS;

@@ -202,7 +202,7 @@ fn new_player(bench: &mut StoreTrial) -> CheckResult {
     let all = [PlayerId(7), PlayerId(8)];
     let found = bench.store.lookup(&all).map_err(failed)?;
     let nobody = vec![LookupResult::Missing, LookupResult::Missing];
-    expect("who was never saved", found, nobody)?;
+    expect("a player that was never saved", found, nobody)?;
     let epoch = bench.claim_free(0, 8, 0)?;
     let mut batch = bench.batch(1);
     add_values(&mut batch, 8, epoch, &[(1, Some(&[1]))]);
@@ -289,7 +289,7 @@ fn leases(bench: &mut StoreTrial) -> CheckResult {
     for now_ms in [1_000, 1_050, 1_000 + LEASE_MS + GRACE_MS] {
         match bench.claim(1, 7, now_ms)? {
             ClaimResult::Refused { player, refusal } => {
-                expect("who was asked for", player, PlayerId(7))?;
+                expect("the requested player", player, PlayerId(7))?;
                 expect("the holder", refusal.holder, bench.servers[0].clone())?;
                 let left_ms = 1_000 + LEASE_MS + GRACE_MS - now_ms;
                 expect("how long it lasts", refusal.left_ms, left_ms)?;
@@ -328,9 +328,13 @@ fn incarnations(bench: &mut StoreTrial) -> CheckResult {
     expect("another server gets what the dead one had", epoch, 2)?;
     // A process whose name was taken over gets no leases.
     match bench.store.claim(&older, &[PlayerId(9)], terms(2)) {
-        Err(error) => expect("why it gets nobody", error.kind, StoreErrorKind::NameInUse),
+        Err(error) => expect(
+            "why it gets no player",
+            error.kind,
+            StoreErrorKind::NameInUse,
+        ),
         other => Err(format!(
-            "expected the older process to get nobody, found {other:?}"
+            "expected the older process to get no player, found {other:?}"
         )),
     }
 }
@@ -634,7 +638,7 @@ fn random_save(
         let is_removed = random.random_bool(0.2);
         let change = (1, (!is_removed).then_some(&value[..]));
         add_values(&mut batch, player, epoch, &[change]);
-        // A player of epoch 0 was never claimed, so nobody may write it.
+        // A player of epoch 0 was never claimed, so no server may write it.
         let is_new = known.epoch == 0 || epoch != known.epoch;
         if is_new {
             expected.push(player);

@@ -33,7 +33,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct StoreThread {
     requests: Option<SyncSender<StoreRequest>>,
     replies: Receiver<StoreReply>,
-    /// Whether failed saves are abandoned, because nobody waits for them any more.
+    /// Whether failed saves are abandoned, because no caller waits for them any more.
     abandons_saves: Arc<AtomicBool>,
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
@@ -48,14 +48,14 @@ impl StoreThread {
     /// If the system cannot start a thread.
     pub fn start(supervisor: StoreSupervisor) -> io::Result<Self> {
         let (orders, taken) = sync_channel(REQUESTS_MAX);
-        let (told, reports) = sync_channel(REPLIES_MAX);
+        let (replies_sender, reports) = sync_channel(REPLIES_MAX);
         let (runs, end) = sync_channel(0);
         let gives_up = Arc::new(AtomicBool::new(false));
         let worker = StoreWorker {
             supervisor,
             requests: taken,
             in_progress: Vec::new(),
-            replies: told,
+            replies: replies_sender,
             abandons_saves: gives_up.clone(),
             clock: Stopwatch::start(),
         };
@@ -257,10 +257,10 @@ impl StoreWorker {
     /// Error reports are sent if there is room; replies always have room.
     fn send_reply(&self, report: StoreReply) {
         if let StoreReply::SaveFailed(_) = report {
-            // If nobody reads them, no more are needed.
+            // Without a receiver, no more are needed.
             let _ = self.replies.try_send(report);
         } else {
-            // At the end nobody receives replies any more.
+            // At the end no thread receives replies any more.
             let _ = self.replies.send(report);
         }
     }

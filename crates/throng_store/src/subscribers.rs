@@ -271,12 +271,12 @@ mod tests {
     fn published(followers: &mut SaveSubscribers, now_ms: u64) -> Vec<(Option<String>, Vec<u64>)> {
         let players = followers.take_pending();
         let found: Vec<_> = players.iter().map(|&player| record(player, 9)).collect();
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         followers.publish(&players, &found, now_ms, |server, records| {
             let players = records.iter().map(|record| record.player.0).collect();
-            told.push((server.map(str::to_owned), players));
+            sent.push((server.map(str::to_owned), players));
         });
-        told
+        sent
     }
 
     #[test]
@@ -284,7 +284,10 @@ mod tests {
         let mut followers = SaveSubscribers::new(PeerSettings::default());
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         followers.on_saved(PlayerId(1), 1, 0);
-        assert!(published(&mut followers, 0).is_empty(), "nobody follows");
+        assert!(
+            published(&mut followers, 0).is_empty(),
+            "no server is subscribed"
+        );
         followers.subscribe(PlayerId(1), &a, 1, 100, 0);
         followers.subscribe(PlayerId(2), &a, 0, 100, 0);
         followers.subscribe(PlayerId(1), &b, 1, 50, 0);

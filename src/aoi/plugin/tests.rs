@@ -380,7 +380,7 @@ fn object_can_be_hidden_from_or_shown_to_one_viewer() {
     assert_eq!(
         ids(&app),
         [0u32; 0],
-        "who hides from all is shown to nobody"
+        "an object that hides from all is seen by no viewer"
     );
     app.world_mut().get_mut::<Viewable>(c).unwrap().hidden = false;
     clear_view_exception(app.world_mut(), b, a).unwrap();
@@ -455,9 +455,9 @@ fn events_match_the_messages_and_name_the_entity_of_each_id() {
     app.update();
     let interest = app.world().get::<SceneInterest>(scene).unwrap();
     assert_eq!(interest.object_ref(2).generation.0, 1, "of who is gone");
-    let told: Vec<_> = interest.events().iter().map(ViewEvent::pair).collect();
+    let pairs: Vec<_> = interest.events().iter().map(ViewEvent::pair).collect();
     let left = changes(&app).1;
-    assert_eq!(told, left.iter().map(|l| (l.0, l.1)).collect::<Vec<_>>());
+    assert_eq!(pairs, left.iter().map(|l| (l.0, l.1)).collect::<Vec<_>>());
     assert_eq!(left.len(), 2);
 }
 
@@ -590,7 +590,7 @@ fn views_match_a_randomly_changing_world() {
             let all = all.iter(app.world()).flat_map(ViewExceptions::iter);
             excepted += all.filter(|e| e.1 == ViewException::Hide).count();
         }
-        assert!(ranged > 0, "nobody had a range, so nothing was tested");
+        assert!(ranged > 0, "no viewer had a range, so nothing was tested");
         assert!(excepted > 0, "nothing was excepted, so nothing was tested");
     }
 }

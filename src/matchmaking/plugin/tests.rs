@@ -144,7 +144,10 @@ fn logout_cancels_tickets_in_the_same_tick() {
     }
     tick(&mut app);
     let cancelled = take::<TicketCancelled>(&mut app);
-    let parties: Vec<u32> = cancelled.iter().map(|told| told.party.number()).collect();
+    let parties: Vec<u32> = cancelled
+        .iter()
+        .map(|message| message.party.number())
+        .collect();
     assert_eq!(parties, [1, 2]);
     assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 0);
     assert_eq!(refused(&mut app), []);

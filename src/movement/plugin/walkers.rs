@@ -83,7 +83,7 @@ pub(super) fn move_walkers(
     mut stats: ResMut<MovementStats>,
     mut own_steps: ResMut<MovementChangeTicks>,
     mut walked: Local<Vec<WalkedChunk>>,
-    mut told: Local<Vec<(u64, Entity, WalkerEvent)>>,
+    mut events: Local<Vec<(u64, Entity, WalkerEvent)>>,
     mut arrived: MessageWriter<WalkerArrived>,
     mut commands: Commands,
 ) {
@@ -109,11 +109,11 @@ pub(super) fn move_walkers(
     for piece in &mut *walked {
         stats.walker_steps += std::mem::take(&mut piece.steps);
         any_wide |= std::mem::take(&mut piece.any_wide);
-        told.append(&mut piece.events);
+        events.append(&mut piece.events);
     }
     own_steps.walkers = (!any_wide).then_some(ticks.this_run());
-    write_events(&mut told, &mut stats, &mut arrived, &mut commands);
-    told.clear();
+    write_events(&mut events, &mut stats, &mut arrived, &mut commands);
+    events.clear();
 }
 
 /// The distance that walkers move in a tick.
@@ -224,7 +224,7 @@ impl WalkerRows<'_> {
         if let Some(towards) = heading_of(*self.headings.get(row), step.direction) {
             self.headings.set_if_neq(row, towards);
         }
-        let told = match step.end {
+        let event = match step.end {
             WalkStatus::Going => {
                 if step.next != next {
                     self.paths.get_mut(row).advance_to(step.next);
@@ -235,7 +235,7 @@ impl WalkerRows<'_> {
             WalkStatus::Arrived => WalkerEvent::Arrived,
             WalkStatus::Blocked => WalkerEvent::Blocked(path.request()),
         };
-        walked.events.push((object.key(), entity, told));
+        walked.events.push((object.key(), entity, event));
         self.velocities.set_if_neq(row, Velocity::default());
         self.paths.get_mut(row).clear();
     }
@@ -255,15 +255,15 @@ fn heading_of(had: Heading, direction: Vec2) -> Option<Heading> {
 
 /// Reports walkers that arrived, and requests new paths for blocked ones.
 fn write_events(
-    told: &mut [(u64, Entity, WalkerEvent)],
+    events: &mut [(u64, Entity, WalkerEvent)],
     stats: &mut MovementStats,
     arrived: &mut MessageWriter<WalkerArrived>,
     commands: &mut Commands,
 ) {
     // Storage order must not affect the order of the messages.
-    told.sort_unstable_by_key(|&(key, ..)| key);
-    for &(_, entity, told) in &*told {
-        match told {
+    events.sort_unstable_by_key(|&(key, ..)| key);
+    for &(_, entity, events) in &*events {
+        match events {
             WalkerEvent::Arrived => {
                 stats.arrived += 1;
                 arrived.write(WalkerArrived { entity });

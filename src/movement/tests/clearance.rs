@@ -50,7 +50,7 @@ fn walk(app: &mut App, mut look: impl FnMut(&mut App)) {
             return;
         }
     }
-    panic!("nobody arrived");
+    panic!("no walker arrived");
 }
 
 #[test]

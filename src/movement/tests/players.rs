@@ -193,7 +193,7 @@ fn moves_are_equal_by_lookup_by_rows_and_on_many_threads() {
             player(&mut app, scene, centre(nth as i32 % 60, 30), 3.0);
         }
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(5);
-        let mut told = Vec::new();
+        let mut refusals = Vec::new();
         for _ in 0..40 {
             for _ in 0..random.random_range(0..60) {
                 let nth = random.random_range(0..players.len() + 2);
@@ -215,7 +215,7 @@ fn moves_are_equal_by_lookup_by_rows_and_on_many_threads() {
             app.update();
             let place = |entity| players.iter().position(|&player| player == entity);
             let refused = written::<MoveRefused>(&app).into_iter();
-            told.extend(refused.map(|refused| (place(refused.entity), refused.reason)));
+            refusals.extend(refused.map(|refused| (place(refused.entity), refused.reason)));
         }
         let world = app.world();
         let poses: Vec<_> = players
@@ -237,7 +237,7 @@ fn moves_are_equal_by_lookup_by_rows_and_on_many_threads() {
             stats(&app).moves_corrected,
         ];
         assert!(counts.iter().all(|&count| count > 20), "{counts:?}");
-        (poses, told, counts)
+        (poses, refusals, counts)
     };
     let looked_up = run(3_000, 1);
     assert_eq!(looked_up, run(0, 1));

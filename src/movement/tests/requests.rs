@@ -314,7 +314,11 @@ fn despawn_or_scene_change_cancels_queued_requests() {
         path(&app, a).is_empty(),
         "its way was one of the other scene"
     );
-    assert_eq!(stats(&app).cancelled, 2, "a request of nobody is none");
+    assert_eq!(
+        stats(&app).cancelled,
+        2,
+        "a request without an object is ignored"
+    );
     assert_eq!(stats(&app).waiting, 0);
 }
 

@@ -386,7 +386,7 @@ proptest! {
             app.update();
             quiet = if is_walking(&app) { 0 } else { quiet + 1 };
             ticks += 1;
-            prop_assert!(ticks < 900, "somebody walks for ever");
+            prop_assert!(ticks < 900, "a walker never arrives");
         }
         let requested = app.world().resource::<NavStats>().requested;
         app.update();

@@ -383,7 +383,7 @@ mod tests {
         let mut maps = app.world_mut().query::<&SceneMap>();
         let map = maps.single(app.world()).unwrap().clone();
         (0..4).for_each(|_| app.update());
-        let told = |app: &App| {
+        let memory_of = |app: &App| {
             let modules = memory_by_module(app.world());
             (modules["nav"], modules["nav_maps"])
         };
@@ -391,11 +391,11 @@ mod tests {
             let navigator = app.world().resource::<Navigator>();
             navigator.prepared_bytes(Algorithm::JpsGraph)
         };
-        let (of_module, of_maps) = told(&app);
+        let (of_module, of_maps) = memory_of(&app);
         assert!(of_maps == known(&app) && of_maps > 10 * of_module);
         open_scene(app.world_mut(), SceneSpec::default(), map).unwrap();
         (0..4).for_each(|_| app.update());
-        assert_eq!((told(&app).1, known(&app)), (of_maps, 2 * of_maps));
+        assert_eq!((memory_of(&app).1, known(&app)), (of_maps, 2 * of_maps));
     }
 
     /// Builds that are due in a tick are finished when the tick begins, so that nothing in it waits.
@@ -476,10 +476,10 @@ mod tests {
         let is_adopted = (0..10_000_000).any(|_| {
             app.update();
             std::thread::yield_now();
-            let told = app.world().resource::<Messages<NavBuildLate>>();
-            for told in told.iter_current_update_messages() {
-                assert_eq!(told.scene, scene);
-                late.entry(told.clearance).or_insert(told.late_ticks);
+            let messages = app.world().resource::<Messages<NavBuildLate>>();
+            for message in messages.iter_current_update_messages() {
+                assert_eq!(message.scene, scene);
+                late.entry(message.clearance).or_insert(message.late_ticks);
             }
             late.len() == 2
         });

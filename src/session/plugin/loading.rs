@@ -13,7 +13,7 @@ pub(super) fn request_loading(
     mut sessions: ResMut<Sessions>,
     objects: Query<&Object>,
     scenes: Query<&SimScene>,
-    mut told: MessageWriter<SessionNoticeRequest>,
+    mut notices: MessageWriter<SessionNoticeRequest>,
     mut asked: Local<Vec<(ClientId, SceneId)>>,
     mut effects: Local<Vec<SessionEffect>>,
 ) {
@@ -36,7 +36,7 @@ pub(super) fn request_loading(
     for effect in effects.drain(..) {
         debug_assert!(matches!(effect, SessionEffect::Notice(..)));
         if let SessionEffect::Notice(client, notice) = effect {
-            told.write(SessionNoticeRequest { client, notice });
+            notices.write(SessionNoticeRequest { client, notice });
         }
     }
 }

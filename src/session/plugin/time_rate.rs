@@ -28,7 +28,7 @@ impl Default for TimeRateSent {
 pub(super) fn notify_time_rate(
     overload: Res<Overload>,
     sessions: Res<Sessions>,
-    mut told: MessageWriter<SessionNoticeRequest>,
+    mut notices: MessageWriter<SessionNoticeRequest>,
     mut last: Local<TimeRateSent>,
 ) {
     let percent = overload.time_percent();
@@ -39,7 +39,7 @@ pub(super) fn notify_time_rate(
     let since = last.newest.filter(|_| !has_changed);
     for client in sessions.clients_after(since) {
         let notice = SessionNotice::TimeRate { percent };
-        told.write(SessionNoticeRequest { client, notice });
+        notices.write(SessionNoticeRequest { client, notice });
         last.newest = Some(client);
     }
     last.percent = percent;

@@ -558,7 +558,7 @@ fn lookup_returns_live_values_here_and_saved_ones_elsewhere() {
     assert_eq!(look(1, 1), (1, Some(10)), "who is here");
     assert_eq!(look(7, 2), (2, Some(70)), "from the store");
     assert_eq!(look(7, 3), (1, Some(70)), "from the cache");
-    assert_eq!(look(8, 4), (2, None), "there is nobody");
+    assert_eq!(look(8, 4), (2, None), "there is no such player");
     assert_eq!(look(8, 5), (1, None));
 }
 

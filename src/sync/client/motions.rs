@@ -101,7 +101,7 @@ mod tests {
         let (mut scratch, mut counters) = (UpdateScratch::default(), SentCounters::default());
         let mut client = ClientState::new(ClientId(1));
         client.start_scene((0, 1, 0), AudienceVariant::default());
-        let mut told = vec![0; OTHERS as usize + 2];
+        let mut motions = vec![0; OTHERS as usize + 2];
         for tick in 0..ticks {
             records.begin_tick(1, tick);
             for id in 1..=OTHERS + 1 {
@@ -152,31 +152,34 @@ mod tests {
             client.write_update(&mut part, &around, &mut scratch, &mut counters);
             let line = part.update(0).unwrap();
             for span in line.unreliable {
-                told[usize::from(span.bytes(&[], line.private)[1])] += 1;
+                motions[usize::from(span.bytes(&[], line.private)[1])] += 1;
             }
         }
-        let own = told[1];
-        (told.split_off(2), own)
+        let own = motions[1];
+        (motions.split_off(2), own)
     }
 
     #[test]
     fn sufficient_budget_sends_each_motion_once_per_turn() {
-        let (told, own) = motions_sent_in(66, 1_000_000, 0);
-        assert_eq!((told, own), (vec![64; OTHERS as usize], 65));
+        let (motions, own) = motions_sent_in(66, 1_000_000, 0);
+        assert_eq!((motions, own), (vec![64; OTHERS as usize], 65));
         // In every second tick, by its id.
-        let (told, own) = motions_sent_in(66, 1_000_000, 1);
-        assert_eq!((told, own), (vec![32; OTHERS as usize], 65));
+        let (motions, own) = motions_sent_in(66, 1_000_000, 1);
+        assert_eq!((motions, own), (vec![32; OTHERS as usize], 65));
     }
 
     #[test]
     fn deferred_motions_are_sent_in_a_bounded_time() {
         for update_doublings in [0, 2] {
-            let (told, own) = motions_sent_in(402, 150, update_doublings);
-            let least = told.iter().min().copied().unwrap_or_default();
-            let most = told.iter().max().copied().unwrap_or_default();
-            let all: usize = told.iter().sum();
-            assert!(own > 0 && all < 400 * OTHERS as usize / 3, "{own} {told:?}");
-            assert!(least * 2 > most && least > 5, "{told:?}");
+            let (motions, own) = motions_sent_in(402, 150, update_doublings);
+            let least = motions.iter().min().copied().unwrap_or_default();
+            let most = motions.iter().max().copied().unwrap_or_default();
+            let all: usize = motions.iter().sum();
+            assert!(
+                own > 0 && all < 400 * OTHERS as usize / 3,
+                "{own} {motions:?}"
+            );
+            assert!(least * 2 > most && least > 5, "{motions:?}");
         }
     }
 }

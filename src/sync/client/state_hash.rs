@@ -9,8 +9,8 @@ impl ClientState {
         word(u64::from(self.client.0) << 8 | u64::from(self.epoch));
         word(self.credit as u64);
         let object = |id: u32, generation: u32| u64::from(id) << 32 | u64::from(generation);
-        let told = self.sent_controlled.unwrap_or_default();
-        word(object(told.0, told.1));
+        let controlled = self.sent_controlled.unwrap_or_default();
+        word(object(controlled.0, controlled.1));
         let (scene, id, generation) = self.controlled.unwrap_or_default();
         word(object(id, generation));
         word(

@@ -265,9 +265,9 @@ impl ClientState {
     ) -> usize {
         let own = self.controlled.filter(|_| around.has_input_numbers);
         let base = own.and_then(|(_, id, _)| around.messages.bases.get(id as usize));
-        let (told, input, tick) = (&mut self.own_position, around.last_input, around.tick);
+        let (own_position, input, tick) = (&mut self.own_position, around.last_input, around.tick);
         base.map_or(0, |base| {
-            told.write_update(part, input, base.last_position(), tick)
+            own_position.write_update(part, input, base.last_position(), tick)
         })
     }
 
@@ -396,8 +396,8 @@ impl ClientState {
         });
         part.reliable(snapshot);
         let base = &around.messages.bases[id as usize];
-        let (told, at) = (&mut self.own_position, base.last_position());
-        let exactly = told.write_initial(part, around.last_input, at, around.tick)
+        let (own_position, at) = (&mut self.own_position, base.last_position());
+        let exactly = own_position.write_initial(part, around.last_input, at, around.tick)
             + self.own_speed.write(part);
         (self.starts_scene, self.is_hello_sent) = (false, true);
         self.sent_controlled = Some((id, generation));

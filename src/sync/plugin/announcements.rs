@@ -181,7 +181,7 @@ fn clients_by_controlled(clients: &[ClientState]) -> Vec<(ObjectRef, usize)> {
 /// Writes the number of receivers of each announcement.
 pub(super) fn report_announcements(
     mut replicator: ResMut<Replicator>,
-    mut told: MessageWriter<AnnouncementSent>,
+    mut reports: MessageWriter<AnnouncementSent>,
 ) {
     let Replicator {
         announcements: announcing,
@@ -194,5 +194,5 @@ pub(super) fn report_announcements(
             announced.receivers += receivers;
         }
     }
-    told.write_batch(announcing.drain(..));
+    reports.write_batch(announcing.drain(..));
 }

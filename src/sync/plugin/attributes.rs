@@ -321,7 +321,7 @@ impl Attributes {
         let all = Audience((relations - 1) as u16);
         let sight = Audience::VIEWERS.or(Audience::SCENE);
         let unseen = Audience::PARTY.or(Audience::SCENE);
-        let (mut told, mut variants) = (Vec::new(), vec![AudienceVariant(0); relations]);
+        let (mut variant_sets, mut variants) = (Vec::new(), vec![AudienceVariant(0); relations]);
         let relation_of = |relation: usize| {
             let relation = Audience(relation as u16);
             if relation.intersects(Audience::OWNER) {
@@ -335,14 +335,14 @@ impl Attributes {
         for (relation, variant) in variants.iter_mut().enumerate() {
             let relation = relation_of(relation);
             let set = set_of(&|spec| spec.audience.intersects(relation));
-            let place = told.iter().position(|&other| other == set);
-            *variant = AudienceVariant(place.unwrap_or(told.len()) as u8);
+            let place = variant_sets.iter().position(|&other| other == set);
+            *variant = AudienceVariant(place.unwrap_or(variant_sets.len()) as u8);
             if place.is_none() {
-                told.push(set);
+                variant_sets.push(set);
             }
         }
-        debug_assert!(told.len() <= 256, "{} variants", told.len());
-        (told, variants)
+        debug_assert!(variant_sets.len() <= 256, "{} variants", variant_sets.len());
+        (variant_sets, variants)
     }
 
     /// Computes everything that is derived from the table. O(relations × attributes).
@@ -359,7 +359,7 @@ impl Attributes {
             SendRate::EveryTick => 1,
             SendRate::EveryNth(ticks) => u64::from(ticks.max(1)),
         };
-        let (told, variants) = self.variants_of(set_of);
+        let (variant_sets, variants) = self.variants_of(set_of);
         self.variants = variants;
         let sight = Audience::VIEWERS.or(Audience::SCENE);
         let relations = (0..self.variants.len() as u16).map(Audience);
@@ -376,7 +376,7 @@ impl Attributes {
         ]
         .map(|relation| self.variant(relation))
         .to_vec();
-        remotes.retain(|variant| told[usize::from(variant.0)] != [0; ATTRIBUTE_WORDS]);
+        remotes.retain(|variant| variant_sets[usize::from(variant.0)] != [0; ATTRIBUTE_WORDS]);
         remotes.sort_unstable();
         remotes.dedup();
         let mut cadences: Vec<u64> = self.specs().map(|spec| every(spec.cadence)).collect();
@@ -389,7 +389,7 @@ impl Attributes {
             self.variant_sets,
             self.viewer_variants,
             self.unseen_variants,
-        ) = (told, seen, remotes);
+        ) = (variant_sets, seen, remotes);
         (self.cadences, self.persistent) = (cadences, persist);
     }
 }
@@ -440,12 +440,12 @@ mod tests {
         assert_eq!(attributes.unseen_variant(Audience::SCENE), None);
         // The owner, unrelated clients, and those of the party or guild.
         assert_eq!(attributes.viewer_variants().len(), 3);
-        let told =
+        let attributes_of =
             |relation| attributes.variant_sets()[usize::from(attributes.variant(relation).0)][0];
-        assert_eq!(told(Attributes::CONTROLLER), 0b111);
-        assert_eq!(told(Audience::VIEWERS), 0b001);
-        assert_eq!(told(Audience::VIEWERS.or(Audience::TEAM)), 0b001);
-        assert_eq!(told(Audience::VIEWERS.or(Audience::GUILD)), 0b101);
+        assert_eq!(attributes_of(Attributes::CONTROLLER), 0b111);
+        assert_eq!(attributes_of(Audience::VIEWERS), 0b001);
+        assert_eq!(attributes_of(Audience::VIEWERS.or(Audience::TEAM)), 0b001);
+        assert_eq!(attributes_of(Audience::VIEWERS.or(Audience::GUILD)), 0b101);
         assert_eq!(
             attributes.variant(Audience::VIEWERS.or(Audience::PARTY)),
             attributes.variant(Audience::VIEWERS.or(Audience::GUILD))

@@ -41,7 +41,7 @@ pub(super) fn write_client_updates(
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<SyncStats>,
     attributes: Res<Attributes>,
-    (mut told, mut closed, mut behind): (
+    (mut notices, mut closed, mut behind): (
         MessageReader<SessionNoticeRequest>,
         MessageReader<SessionClosed>,
         MessageWriter<SlowConsumerDetected>,
@@ -68,7 +68,7 @@ pub(super) fn write_client_updates(
     // The parts that `Send` emptied are filled again.
     swap_parts(workers, outbox.batch_mut());
     closing.extend(closed.read().copied());
-    add_notices(clients, told.read());
+    add_notices(clients, notices.read());
     update_own_speeds(clients, &changed_speeds);
     let tick_s = time.timestep().as_secs_f32();
     let hello = Hello {
@@ -94,8 +94,8 @@ pub(super) fn write_client_updates(
     pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
         write_chunk(clients, &seats[first..], &news, worker);
     });
-    let told = (&mut workers[..], &*outbox.batch_mut(), *pool);
-    store_sent(sent, told, clients, tick.0, limits);
+    let assembled = (&mut workers[..], &*outbox.batch_mut(), *pool);
+    store_sent(sent, assembled, clients, tick.0, limits);
     // Chunks are consecutive, so their parts are too; closed clients come after them.
     let last = outbox.batch_mut().part(workers.len());
     close_clients(closing, (clients, gone), last, &hello);
@@ -346,8 +346,9 @@ fn fill_update(
         catch_up: |(id, generation): (u32, u32),
                    variants: [AudienceVariant; 2],
                    bytes: &mut Vec<u8>| {
-            let told = |variant: AudienceVariant| attributes.variant_sets()[usize::from(variant.0)];
-            let [before, mut more] = variants.map(told);
+            let set_of =
+                |variant: AudienceVariant| attributes.variant_sets()[usize::from(variant.0)];
+            let [before, mut more] = variants.map(set_of);
             more.iter_mut()
                 .zip(before)
                 .for_each(|(more, had)| *more &= !had);

@@ -220,7 +220,7 @@ impl CollectWorker {
                     store_sent_values(world, changed, &mut values);
                     write_deltas(world, changed, attributes, &mut replicator, &mut outbox);
                 }
-                debug_assert!(values.next().is_none(), "each value is somebody's");
+                debug_assert!(values.next().is_none(), "each value belongs to an object");
             });
         });
         let different = self.changed.iter().map(|changed| changed.all());
@@ -247,7 +247,10 @@ fn store_sent_values<'a>(
     values: &mut impl Iterator<Item = &'a [u8]>,
 ) {
     let mut sent = world.get_mut::<SentValues>(changed.entity);
-    debug_assert!(sent.is_some(), "nobody goes while values are collected");
+    debug_assert!(
+        sent.is_some(),
+        "no object is despawned while values are collected"
+    );
     // Take the value first in any case, or one of the next object would be lost.
     for (bit, value) in bits(&changed.changed).zip(values) {
         if let Some(sent) = &mut sent {
@@ -301,7 +304,7 @@ fn write_deltas(
         let variant = attributes.unseen_variant(relation);
         variant.map(|variant| attributes.variant_sets()[usize::from(variant.0)])
     };
-    if told_to(Audience::SCENE).is_some_and(|told| !is_empty(&intersection(changed, told))) {
+    if told_to(Audience::SCENE).is_some_and(|set| !is_empty(&intersection(changed, set))) {
         records.publish(id, generation);
     }
     let is_public = records.public.binary_search(&(id, generation)).is_ok();

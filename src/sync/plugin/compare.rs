@@ -209,24 +209,24 @@ impl MirrorCheck<'_> {
     ) -> Result<(), String> {
         let attributes = self.world.resource::<Attributes>();
         let mut expected = Vec::new();
-        let mut told = Vec::new();
+        let mut sent_ids = Vec::new();
         for attribute in (0..ATTRIBUTES_MAX).map_while(|bit| attributes.get(bit)) {
             if !self.may_receive(attribute.spec, of, is_seen) {
                 continue;
             }
-            told.push(attribute.spec.id);
+            sent_ids.push(attribute.spec.id);
             let mut value = Vec::new();
             if attribute.encode(of, &mut value).is_some() {
                 expected.push((attribute.spec.id, value));
             }
         }
         expected.sort_unstable();
-        let beyond = held.iter().find(|(id, _)| !told.contains(id));
+        let beyond = held.iter().find(|(id, _)| !sent_ids.contains(id));
         if let Some((id, value)) = beyond.filter(|_| self.exact) {
             return Err(format!("attribute {id} is sent to others: {value:?}"));
         }
         // It keeps what it received while it belonged to the object's team or party, but not what the object no longer has.
-        let held = held.iter().filter(|(id, _)| told.contains(id));
+        let held = held.iter().filter(|(id, _)| sent_ids.contains(id));
         let held: Vec<_> = held.map(|(id, value)| (id, value.to_vec())).collect();
         if held == expected {
             Ok(())
@@ -284,9 +284,11 @@ impl MirrorCheck<'_> {
         }
         expected.sort_unstable_by_key(|&(of, _)| of);
         let found: Vec<UnseenObjectId> = mirror.unseen_objects().map(|(of, _)| of).collect();
-        let told: Vec<UnseenObjectId> = expected.iter().map(|&(of, _)| of).collect();
-        if found != told {
-            return Err(format!("it was told of {found:?} unseen, not {told:?}"));
+        let expected_ids: Vec<UnseenObjectId> = expected.iter().map(|&(of, _)| of).collect();
+        if found != expected_ids {
+            return Err(format!(
+                "the client has the unseen objects {found:?}, expected {expected_ids:?}"
+            ));
         }
         for ((of, remote), (_, entity)) in mirror.unseen_objects().zip(expected) {
             let kind = entity.get::<Object>().map_or(0, |object| object.kind().0);

@@ -1,6 +1,6 @@
 //! Whether clients still have to be sent anything.
 //!
-//! Answered from the state of replication between two ticks, so that nobody has to guess how many ticks it takes.
+//! Answered from the state of replication between two ticks, so that callers need not guess the number of ticks.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -66,7 +66,7 @@ pub(super) fn update_affiliations(
             let before = records.set_affiliation(object.id().0, affiliation);
             parties.set_party(object.reference(), before[PARTY], affiliation[PARTY]);
             // An object from another scene brings its sent values, removed ones included.
-            if public.is_some_and(|told| sent.changes(told).next().is_some()) {
+            if public.is_some_and(|set| sent.changes(set).next().is_some()) {
                 records.publish(object.id().0, object.generation().0);
             }
         }

@@ -163,9 +163,9 @@ impl Inspector {
         {
             self.record_action(text, &requester, tick, fault);
         }
-        let told = json!({ "type": "action", "text": text, "tick": tick, "error": fault });
-        let told = PageUpdate::Text(told.to_string());
-        self.send(InspectReply::Pages(self.pages.ids(), told));
+        let update = json!({ "type": "action", "text": text, "tick": tick, "error": fault });
+        let update = PageUpdate::Text(update.to_string());
+        self.send(InspectReply::Pages(self.pages.ids(), update));
     }
 
     fn record_action(&mut self, text: &str, by: &Requester, tick: u64, fault: Option<&str>) {
@@ -184,9 +184,9 @@ impl Inspector {
     /// Sends the current pace to all pages.
     pub fn send_pace(&mut self, pace: RunPace) {
         self.pages.pace = Some(pace);
-        let told = json!({ "type": "pace", "pace": pace });
-        let told = PageUpdate::Text(told.to_string());
-        self.send(InspectReply::Pages(self.pages.ids(), told));
+        let update = json!({ "type": "pace", "pace": pace });
+        let update = PageUpdate::Text(update.to_string());
+        self.send(InspectReply::Pages(self.pages.ids(), update));
     }
 
     /// The open addresses.

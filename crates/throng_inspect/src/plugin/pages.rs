@@ -393,7 +393,7 @@ mod tests {
     use throng::world::{SceneSpec, open_scene};
 
     /// The updates of a world without scenes, after each of these ticks, at 20 a second: greetings, and figures.
-    fn told(pages: &mut OpenPages, ticks: impl Iterator<Item = u64>) -> (usize, usize) {
+    fn frames_sent(pages: &mut OpenPages, ticks: impl Iterator<Item = u64>) -> (usize, usize) {
         let mut world = World::new();
         world.init_resource::<RecordedTicks>();
         world.init_resource::<SimTick>();
@@ -416,21 +416,24 @@ mod tests {
     fn page_updates_depend_on_ticks_not_on_frames() {
         let mut pages = OpenPages::default();
         pages.open(7);
-        // Three frames a tick, two ticks a frame of which none ends at a round number, and one: all 100 ticks, twice a second.
-        assert_eq!(told(&mut pages, (0..300).map(|frame| frame / 3)), (1, 9));
-        assert_eq!(told(&mut pages, (101..=199).step_by(2)), (0, 10));
-        assert_eq!(told(&mut pages, 200..300), (0, 10));
+        // Three frames a tick, two ticks per frame, where no frame ends at a round number, and one: all 100 ticks, twice a second.
+        assert_eq!(
+            frames_sent(&mut pages, (0..300).map(|frame| frame / 3)),
+            (1, 9)
+        );
+        assert_eq!(frames_sent(&mut pages, (101..=199).step_by(2)), (0, 10));
+        assert_eq!(frames_sent(&mut pages, 200..300), (0, 10));
     }
 
     #[test]
     fn lost_hello_is_sent_again() {
         let mut pages = OpenPages::default();
         pages.open(7);
-        assert_eq!(told(&mut pages, 1..3), (1, 0));
+        assert_eq!(frames_sent(&mut pages, 1..3), (1, 0));
         pages.resend(&[7], true);
-        assert_eq!(told(&mut pages, 3..5), (1, 0));
+        assert_eq!(frames_sent(&mut pages, 3..5), (1, 0));
         pages.resend(&[7], false);
-        assert_eq!(told(&mut pages, 5..7), (0, 0));
+        assert_eq!(frames_sent(&mut pages, 5..7), (0, 0));
     }
 
     #[test]

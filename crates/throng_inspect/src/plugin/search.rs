@@ -94,11 +94,11 @@ fn find_player(world: &World, player: PlayerId) -> Option<Value> {
     if object.is_none() && client.is_none() {
         return None;
     }
-    let mut told = object.map_or_else(|| json!({}), |object| object_json(world, object));
-    told["of"] = "player".into();
-    told["player"] = player.0.to_string().into();
-    told["client"] = client.map(|client| client.0).into();
-    Some(told)
+    let mut entry = object.map_or_else(|| json!({}), |object| object_json(world, object));
+    entry["of"] = "player".into();
+    entry["player"] = player.0.to_string().into();
+    entry["client"] = client.map(|client| client.0).into();
+    Some(entry)
 }
 
 /// The objects with a number, one per scene; that of the shown scene first.
@@ -126,11 +126,11 @@ fn find_session(world: &World, client: ClientId) -> Option<Value> {
     let session = world.get_resource::<Sessions>()?.get(client)?;
     let object = session.controlled_entity;
     let object = object.and_then(|entity| world.get::<Object>(entity));
-    let mut told = object.map_or_else(|| json!({}), |object| object_json(world, object));
-    told["of"] = "session".into();
-    told["client"] = client.0.into();
-    told["player"] = session.player.map(|player| player.0.to_string()).into();
-    Some(told)
+    let mut entry = object.map_or_else(|| json!({}), |object| object_json(world, object));
+    entry["of"] = "session".into();
+    entry["client"] = client.0.into();
+    entry["player"] = session.player.map(|player| player.0.to_string()).into();
+    Some(entry)
 }
 
 /// The first objects of the shown scene with this text in the name of their kind.

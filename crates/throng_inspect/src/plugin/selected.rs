@@ -29,15 +29,15 @@ pub(super) fn selected_json(
     (waits, tick): (&WaitReasons, u64),
 ) -> String {
     let found = find_object(world, scene, id).map(|(entity, of)| {
-        let mut told = object_json(world, entity, of, other);
-        told["wait_reason"] = waits.party_json(world, entity, tick);
-        told
+        let mut reply = object_json(world, entity, of, other);
+        reply["wait_reason"] = waits.party_json(world, entity, tick);
+        reply
     });
-    let mut told = found.unwrap_or_else(|| json!({ "gone": true }));
-    told["type"] = "selected".into();
-    told["scene"] = scene.0.into();
-    told["id"] = id.into();
-    told.to_string()
+    let mut reply = found.unwrap_or_else(|| json!({ "gone": true }));
+    reply["type"] = "selected".into();
+    reply["scene"] = scene.0.into();
+    reply["id"] = id.into();
+    reply.to_string()
 }
 
 /// The party with which an object waits for a match.
@@ -63,7 +63,7 @@ fn object_json(world: &World, entity: EntityRef, of: Entity, other: Option<u32>)
     let speed = entity
         .get::<Velocity>()
         .map_or(0.0, |velocity| velocity.0.length());
-    let mut told = json!({
+    let mut reply = json!({
         "kind": kind.map(|kind| kind.name.as_str()),
         "at": [at.x, at.y],
         "speed": speed,
@@ -79,14 +79,14 @@ fn object_json(world: &World, entity: EntityRef, of: Entity, other: Option<u32>)
     {
         let (views, id) = (interest.views(), object.id().0);
         let seen = views.seen_by(id).take(LISTED_MAX);
-        told["sees"] = seen.map(|(target, class)| json!([target, class])).collect();
-        told["sees_count"] = views.seen_by(id).count().into();
-        told["seen_by"] = views
+        reply["sees"] = seen.map(|(target, class)| json!([target, class])).collect();
+        reply["sees_count"] = views.seen_by(id).count().into();
+        reply["seen_by"] = views
             .watchers(id)
             .take(LISTED_MAX)
             .map(Json::from)
             .collect();
-        told["seen_by_count"] = views.watchers(id).count().into();
+        reply["seen_by_count"] = views.watchers(id).count().into();
         if let Some(caps) = views.caps(id) {
             let classes = [
                 ObjectCategory::Player,
@@ -95,10 +95,10 @@ fn object_json(world: &World, entity: EntityRef, of: Entity, other: Option<u32>)
             ];
             let lists = classes.into_iter().zip(caps.by_class());
             let lists = lists.map(|(class, cap)| json!([views.list_len(id, class), cap]));
-            told["lists"] = lists.collect();
+            reply["lists"] = lists.collect();
         }
         if let Some(other) = other {
-            told["why"] = json!({
+            reply["why"] = json!({
                 "other": other,
                 "sees": visibility_json(world, (interest, of), id, other),
                 "seen": visibility_json(world, (interest, of), other, id),
@@ -106,7 +106,7 @@ fn object_json(world: &World, entity: EntityRef, of: Entity, other: Option<u32>)
             });
         }
     }
-    told
+    reply
 }
 
 /// Whether one object sees another, and why.

@@ -64,7 +64,7 @@ impl InspectServer {
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
-        let (news, told) = mpsc::channel(REPLIES_MAX);
+        let (news, replies) = mpsc::channel(REPLIES_MAX);
         let shared = Arc::new(InspectShared {
             requests: wishes,
             counters,
@@ -76,7 +76,7 @@ impl InspectServer {
             pages: PageConnections::default(),
         });
         let thread = thread::Builder::new().name("inspect".into());
-        let thread = thread.spawn(move || runtime.block_on(serve(listeners, told, shared)))?;
+        let thread = thread.spawn(move || runtime.block_on(serve(listeners, replies, shared)))?;
         Ok(Self {
             replies: Some(news),
             thread: Some(thread),
@@ -119,7 +119,7 @@ struct InspectShared {
 
 async fn serve(
     listeners: Vec<InspectedListener>,
-    mut told: mpsc::Receiver<InspectReply>,
+    mut replies: mpsc::Receiver<InspectReply>,
     shared: Arc<InspectShared>,
 ) {
     for listener in listeners {
@@ -132,7 +132,7 @@ async fn serve(
         }
     }
     tokio::spawn(watch_ticks(shared.clone()));
-    while let Some(news) = told.recv().await {
+    while let Some(news) = replies.recv().await {
         match news {
             InspectReply::Metrics(families) => _ = shared.metrics.send_replace(families.into()),
             InspectReply::Pages(to, news) => shared.pages.send(&to, news, &shared.counters),

@@ -92,14 +92,14 @@ impl PageConnections {
             return None;
         }
         let page = self.opened_count.fetch_add(1, Ordering::Relaxed);
-        let (news, told) = mpsc::channel(PAGE_QUEUE_MAX);
+        let (news, messages) = mpsc::channel(PAGE_QUEUE_MAX);
         let line = PageConnection {
             queue: news,
             dropped_in_a_row: 0,
             pending_map: None,
         };
         lines.insert(page, line);
-        Some((page, told))
+        Some((page, messages))
     }
 
     /// Removes a queue; returns whether it still existed.
@@ -140,7 +140,7 @@ impl PageConnections {
 /// Serves a page until it disconnects, is too slow, or is malformed.
 pub(super) async fn serve_page(
     upgrade: OnUpgrade,
-    ((page, told), peer): ((u64, mpsc::Receiver<Message>), SocketAddr),
+    ((page, messages), peer): ((u64, mpsc::Receiver<Message>), SocketAddr),
     shared: Arc<InspectShared>,
 ) {
     let counters = &shared.counters;
@@ -157,7 +157,7 @@ pub(super) async fn serve_page(
             .await
             .is_ok()
         {
-            run(&mut socket, (page, peer), told, &shared).await;
+            run(&mut socket, (page, peer), messages, &shared).await;
             // The page may be gone; otherwise it receives a close message, if that can be sent at once.
             let _ = tokio::time::timeout(REQUEST_INTERVAL_MIN, socket.close(None)).await;
             let _ = shared.requests.send(InspectRequest::Closed(page)).await;
@@ -170,16 +170,16 @@ pub(super) async fn serve_page(
 async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     socket: &mut WebSocketStream<S>,
     (page, peer): (u64, SocketAddr),
-    mut told: mpsc::Receiver<Message>,
+    mut messages: mpsc::Receiver<Message>,
     shared: &InspectShared,
 ) {
     let mut junk = 0;
     // Without a queue it was closed as too slow; the updates left for it would keep it open.
-    while !told.is_closed() {
+    while !messages.is_closed() {
         let next = {
             // Requests first: on a slow connection there is always an update to send.
-            let (asked, told) = (pin!(socket.next()), pin!(told.recv()));
-            match select(asked, told).await {
+            let (asked, messages) = (pin!(socket.next()), pin!(messages.recv()));
+            match select(asked, messages).await {
                 Either::Left((asked, _)) => Either::Left(asked),
                 Either::Right((news, _)) => Either::Right(news),
             }
@@ -254,20 +254,20 @@ mod tests {
 
     #[test]
     fn unsent_map_goes_before_the_next_update() {
-        let (news, mut told) = mpsc::channel(2);
+        let (news, mut messages) = mpsc::channel(2);
         let mut line = PageConnection {
             queue: news,
             dropped_in_a_row: 0,
             pending_map: None,
         };
-        let mut tell = |text: &'static str, is_map| line.send(Message::text(text), is_map);
-        assert!(tell("a", false) && tell("b", false));
-        assert!(!tell("old map", true) && !tell("map", true) && !tell("missed", false));
-        let mut hear = || told.try_recv().ok().map(|told| told.to_string());
-        assert_eq!(hear().as_deref(), Some("a"));
-        assert!(!tell("also missed", false), "the map took the room");
-        assert_eq!([hear(), hear()].map(Option::unwrap), ["b", "map"]);
-        assert!(tell("c", false));
-        assert_eq!([hear(), hear()], [Some("c".into()), None]);
+        let mut send = |text: &'static str, is_map| line.send(Message::text(text), is_map);
+        assert!(send("a", false) && send("b", false));
+        assert!(!send("old map", true) && !send("map", true) && !send("missed", false));
+        let mut next_text = || messages.try_recv().ok().map(|message| message.to_string());
+        assert_eq!(next_text().as_deref(), Some("a"));
+        assert!(!send("also missed", false), "the map took the room");
+        assert_eq!([next_text(), next_text()].map(Option::unwrap), ["b", "map"]);
+        assert!(send("c", false));
+        assert_eq!([next_text(), next_text()], [Some("c".into()), None]);
     }
 }

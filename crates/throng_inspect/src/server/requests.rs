@@ -152,8 +152,8 @@ async fn administer(
     let target = target.and_then(|target| target.as_str().strip_prefix(ADMIN_PREFIX));
     let target = target.and_then(|target| target.parse().ok());
     let (Some(admin), Some(target)) = (shared.admin.get(), target) else {
-        let told = "the server has no administration API: see `--admin`\n";
-        return text_response(StatusCode::NOT_FOUND, told.to_owned());
+        let text = "the server has no administration API: see `--admin`\n";
+        return text_response(StatusCode::NOT_FOUND, text.to_owned());
     };
     *request.uri_mut() = target;
     crate::admin::respond(request, peer, &admin).await

@@ -160,17 +160,17 @@ fn foreign_sections_are_refused_and_other_rules_skipped() {
     let of = |map: &TileMap, diagonal| {
         let map = map.clone().with_sections(parts.clone());
         let (nav_map, refused) = NavMap::from_sections(diagonal, &map);
-        let told = refused.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let refusals = refused.iter().map(ToString::to_string).collect::<Vec<_>>();
         (
             nav_map.planes().is_some() && nav_map.graph().is_some(),
-            told,
+            refusals,
         )
     };
     assert_eq!(of(&map, Diagonal::Cut), (true, vec![]));
     assert_eq!(of(&map, Diagonal::NoCut), (false, vec![]));
-    let (is_used, told) = of(&other, Diagonal::Cut);
-    assert!(!is_used && told.len() == 2, "{told:?}");
-    assert!(told[0].starts_with("map section `SIGN`: the fingerprint of the tiles is "));
+    let (is_used, refusals) = of(&other, Diagonal::Cut);
+    assert!(!is_used && refusals.len() == 2, "{refusals:?}");
+    assert!(refusals[0].starts_with("map section `SIGN`: the fingerprint of the tiles is "));
     for (byte, value, field) in [(0, 1, "the layout is 1"), (4, 2, "the movement rule is 2")] {
         let mut bytes = parts[1].bytes().to_vec();
         bytes[byte] = value;

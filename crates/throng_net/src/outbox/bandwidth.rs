@@ -233,7 +233,7 @@ mod tests {
         models: BandwidthLimits,
         assembler: Assembler,
         sink: MemorySink,
-        told: Vec<ClientId>,
+        closed_clients: Vec<ClientId>,
     }
 
     impl LineRig {
@@ -244,7 +244,7 @@ mod tests {
                 models,
                 assembler: Assembler::default(),
                 sink: MemorySink::default(),
-                told: Vec::new(),
+                closed_clients: Vec::new(),
             }
         }
 
@@ -258,13 +258,13 @@ mod tests {
                 .models
                 .begin_tick(true, &mut self.assembler, &mut self.sink);
             let line = batch.parts[0].update(0).unwrap();
-            let told = &mut self.told;
+            let closed_clients = &mut self.closed_clients;
             let sent = self.models.send(
                 (batch.tick, line, &batch.shared),
                 limits,
                 &mut self.assembler,
                 &mut self.sink,
-                |client| told.push(client),
+                |client| closed_clients.push(client),
             );
             written.add(sent.unwrap_or_else(|| {
                 self.assembler
@@ -321,7 +321,7 @@ mod tests {
         for tick in 1..=20 {
             rig.tick(&batch(tick, 30, &[100], false), 1_000);
         }
-        assert_eq!(rig.told, [CLIENT]);
+        assert_eq!(rig.closed_clients, [CLIENT]);
         assert_eq!(
             rig.sink.take().closed,
             [(CLIENT, CloseReason::SlowConsumer)]
@@ -391,7 +391,7 @@ mod tests {
             let of_client = rig.models.limits.values().map(|line| line.pending_bytes);
             assert_eq!(rig.models.pending_bytes(), of_client.sum::<usize>());
         }
-        assert_eq!(rig.told, [CLIENT]);
+        assert_eq!(rig.closed_clients, [CLIENT]);
         assert_eq!(rig.models.pending_bytes(), 0);
     }
 }

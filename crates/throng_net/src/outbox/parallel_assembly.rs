@@ -278,9 +278,9 @@ mod tests {
     fn deferred_packets_stay_within_their_limit() {
         let mut assembler = Assembler::default();
         let batch = batch(1, &[vec![(1, [1, 0], 1_000, false); 40]], 1);
-        let mut told = Told::default();
-        let written = assembler.assemble_batch(&batch, ThreadExecutor::new(2), &mut told);
-        assert_eq!((written.packets, told.0.len()), (40, 40));
+        let mut sink = Told::default();
+        let written = assembler.assemble_batch(&batch, ThreadExecutor::new(2), &mut sink);
+        assert_eq!((written.packets, sink.0.len()), (40, 40));
         let room = assembler.worker_scratch[0].packets.bytes.capacity();
         assert!(room as u64 <= DEFERRED_BYTES_MAX * 5 / 4 + 1_200, "{room}");
     }

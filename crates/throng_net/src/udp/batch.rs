@@ -65,7 +65,7 @@ impl ReceiveBatch {
 pub(super) fn send_all<'a>(
     socket: &UdpSocket,
     mut datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>,
-    mut told: impl FnMut(SocketAddr, &[u8], io::Result<()>),
+    mut on_sent: impl FnMut(SocketAddr, &[u8], io::Result<()>),
 ) {
     loop {
         let batch: ArrayVec<_, DATAGRAMS_MAX> = datagrams.by_ref().take(DATAGRAMS_MAX).collect();
@@ -78,14 +78,14 @@ pub(super) fn send_all<'a>(
                 Ok(sent) => {
                     let (sent, rest) = left.split_at(sent.clamp(1, left.len()));
                     for &(to, datagram) in sent {
-                        told(to, datagram, Ok(()));
+                        on_sent(to, datagram, Ok(()));
                     }
                     left = rest;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The error belongs to the first of them.
                 Err(error) => {
-                    told(to, first, Err(error));
+                    on_sent(to, first, Err(error));
                     left = &left[1..];
                 }
             }

@@ -311,8 +311,8 @@ async fn serve(on: WebSockets, shared: Arc<WebShared>) {
     #[cfg(feature = "webtransport")]
     let sessions = on.sessions.and_then(|sessions| {
         let listening = sessions.listen(&shared);
-        let told = |error| tracing::error!(%error, "listening for WebTransport failed");
-        listening.map_err(told).ok()
+        let log_error = |error| tracing::error!(%error, "listening for WebTransport failed");
+        listening.map_err(log_error).ok()
     });
     let mut touched = Vec::new();
     while !shared.is_stopping.load(Ordering::Acquire) {

@@ -139,8 +139,8 @@ fn respond(
         (&Method::GET, "/webtransport") => match shared.certificate() {
             Some(sha256) => {
                 WebCounters::one(&counters.answered);
-                let told = format!("{{\"path\": \"/play\", \"sha256\": \"{}\"}}", hex(&sha256));
-                typed_response(StatusCode::OK, "application/json", told.into())
+                let body = format!("{{\"path\": \"/play\", \"sha256\": \"{}\"}}", hex(&sha256));
+                typed_response(StatusCode::OK, "application/json", body.into())
             }
             None => refuse(StatusCode::NOT_FOUND, "there is no WebTransport\n"),
         },

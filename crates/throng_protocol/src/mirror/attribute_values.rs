@@ -145,7 +145,7 @@ mod tests {
         /// The model is a map of lists. Numbers often repeat, and values have the shortest and longest lengths.
         #[test]
         fn values_are_the_last_ones_received(
-            told in prop::collection::vec(
+            updates in prop::collection::vec(
                 prop::collection::vec((prop_oneof![0u16..6, Just(u16::MAX)], prop::option::weighted(
                     0.7,
                     (prop_oneof![6 => 0usize..5, 1 => 253usize..=255], any::<u8>()),
@@ -155,17 +155,17 @@ mod tests {
         ) {
             let mut values = AttributeValues::default();
             let mut model = BTreeMap::new();
-            for told in told {
-                let told: Vec<(u16, Option<Vec<u8>>)> = told
+            for update in updates {
+                let update: Vec<(u16, Option<Vec<u8>>)> = update
                     .into_iter()
                     .map(|(id, value)| (id, value.map(|(length, byte)| vec![byte; length])))
                     .collect();
-                let attributes: Vec<Attribute> = told
+                let attributes: Vec<Attribute> = update
                     .iter()
                     .map(|(id, value)| Attribute { id: *id, value: value.as_deref() })
                     .collect();
                 values.set(&attributes);
-                for (id, value) in told {
+                for (id, value) in update {
                     match value {
                         Some(value) => drop(model.insert(id, value)),
                         None => drop(model.remove(&id)),
@@ -199,14 +199,14 @@ mod tests {
     fn values_are_read_by_attribute_and_by_number() {
         let mut values = AttributeValues::default();
         assert_eq!(values.value::<Purse>(), None);
-        let told = |id, value| Attribute {
+        let attribute = |id, value| Attribute {
             id,
             value: Some(value),
         };
         values.set(&[
-            told(2, &[7, 1]),
-            told(3, &[1, 0, 1, 0]),
-            told(Stamina::ID, &[9]),
+            attribute(2, &[7, 1]),
+            attribute(3, &[1, 0, 1, 0]),
+            attribute(Stamina::ID, &[9]),
         ]);
         assert_eq!(values.value::<Purse>(), Some(65_537));
         assert_eq!(values.value::<Stamina>(), Some(9));
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(values.get_as::<u32>(3, Encoding::U32), Some(65_537));
         assert_eq!(values.get::<bool>(Stamina::ID), None, "neither 0 nor 1");
         assert_eq!(values.get::<u8>(4), None);
-        values.set(&[told(3, &[1, 0])]);
+        values.set(&[attribute(3, &[1, 0])]);
         assert_eq!(values.value::<Purse>(), None);
     }
 }

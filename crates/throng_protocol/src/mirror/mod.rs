@@ -383,11 +383,11 @@ impl Mirror {
     }
 
     /// Sets the position of the controlled object, unless a newer one is known.
-    fn set_own_position(&mut self, told: OwnPosition) {
-        if self.own_position.is_some_and(|held| held.tick >= told.tick) {
+    fn set_own_position(&mut self, own: OwnPosition) {
+        if self.own_position.is_some_and(|held| held.tick >= own.tick) {
             self.ignored += 1;
         } else {
-            self.own_position = Some(told);
+            self.own_position = Some(own);
         }
     }
 

@@ -144,16 +144,16 @@ fn packet_out_of_context_is_an_error() {
 fn newest_motion_wins_in_any_order_of_arrival() {
     let mut mirror = greeted();
     let walk = |at: u8| Motion::of(at, Vec2::splat(f32::from(at)), Vec2::X, 0, 0);
-    let told = |sequence, at, id| {
+    let motion = |sequence, at, id| {
         packet_of(Channel::Unreliable, sequence, 1, |bytes| {
             write_motion(bytes, id, 0, walk(at));
         })
     };
     for (sequence, at, held) in [(5, 4, 4), (3, 3, 4), (5, 4, 4), (9, 8, 8), (7, 6, 8)] {
-        mirror.receive(&told(sequence, at, 7)).unwrap();
+        mirror.receive(&motion(sequence, at, 7)).unwrap();
         assert_eq!(mirror.object(7).unwrap().motion, walk(held));
     }
-    mirror.receive(&told(10, 9, 99)).unwrap();
+    mirror.receive(&motion(10, 9, 99)).unwrap();
     let old_epoch = packet_of(Channel::Unreliable, 11, 0, |bytes| bytes.push(255));
     mirror.receive(&old_epoch).unwrap();
     assert_eq!(
@@ -220,13 +220,13 @@ fn own_position_and_speed_end_with_their_scene() {
 #[test]
 fn first_own_position_of_a_tick_is_kept() {
     let mut mirror = greeted();
-    let told = |tick, at: f32| {
+    let position_at = |tick, at: f32| {
         packet_of(Channel::Unreliable, tick, 1, |bytes| {
             write_own_position(bytes, Vec2::splat(at));
         })
     };
     for (tick, at, held) in [(4, 1.0, 1.0), (4, 2.0, 1.0), (3, 3.0, 1.0), (5, 4.0, 4.0)] {
-        mirror.receive(&told(tick, at)).unwrap();
+        mirror.receive(&position_at(tick, at)).unwrap();
         let own = mirror.own_position().map(|own| own.position);
         assert_eq!(own, Some(Vec2::splat(held)), "tick {tick}");
     }
@@ -238,8 +238,8 @@ fn oldest_notices_are_dropped_from_a_full_list() {
     let mut mirror = greeted();
     let notice = |position| SessionNotice::Queued { position };
     for position in 1..=NOTICES_MAX as u16 + 3 {
-        let told = packet(position, 1, |bytes| notice(position.into()).write(bytes));
-        mirror.receive(&told).unwrap();
+        let bytes = packet(position, 1, |bytes| notice(position.into()).write(bytes));
+        mirror.receive(&bytes).unwrap();
     }
     let expected: Vec<_> = (4..=NOTICES_MAX as u32 + 3).map(notice).collect();
     assert_eq!(mirror.take_notices(), expected);

@@ -485,22 +485,22 @@ enum AttributeListKind {
 
 fn read_attributes<'a>(
     reader: &mut WireReader<'a>,
-    told: AttributeListKind,
+    kind: AttributeListKind,
 ) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
     let count = read_u16(reader)?;
     let mut attributes = SmallVec::new();
-    (0..count).try_for_each(|_| read_attribute(reader, told).map(|it| attributes.push(it)))?;
+    (0..count).try_for_each(|_| read_attribute(reader, kind).map(|it| attributes.push(it)))?;
     Ok(attributes)
 }
 
 fn read_attribute<'a>(
     reader: &mut WireReader<'a>,
-    told: AttributeListKind,
+    kind: AttributeListKind,
 ) -> Result<Attribute<'a>, WireError> {
     let id = read_u16(reader)?;
     let at = reader.at();
     let found = reader.varint_u32()?;
-    if found == ATTRIBUTE_REMOVED && told == AttributeListKind::Delta {
+    if found == ATTRIBUTE_REMOVED && kind == AttributeListKind::Delta {
         return Ok(Attribute { id, value: None });
     }
     if found > ATTRIBUTE_BYTES_MAX {

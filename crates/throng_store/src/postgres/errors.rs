@@ -21,9 +21,9 @@ impl NamedDatabase {
     pub fn error(&self, error: Error) -> StoreError {
         let fault = error.code().map_or(StoreErrorKind::Unreachable, error_kind);
         let mut cause = error.to_string();
-        if let Some(told) = error.as_db_error() {
-            cause = told.message().to_owned();
-            cause.extend(told.detail().map(|detail| format!(": {detail}")));
+        if let Some(database_error) = error.as_db_error() {
+            cause = database_error.message().to_owned();
+            cause.extend(database_error.detail().map(|detail| format!(": {detail}")));
         } else if let Some(source) = std::error::Error::source(&error) {
             cause = format!("{cause}: {source}");
         }

@@ -17,7 +17,7 @@ use crate::inspection::{DisplayValue, PROBLEMS_MAX, StoreInspection, StoredRow};
 /// Rows per fetch.
 const ROWS: i32 = 1_000;
 
-/// The commands of an operator. Servers may keep running: the data is read as of one moment, and reading blocks nobody.
+/// The commands of an operator. Servers may keep running: the data is read as of one moment, and reading blocks no server.
 impl PostgresSource {
     /// Migrates the tables to the newest version, and creates missing ones. Returns the name of the store and the versions before and
     /// after. The role needs the right to create tables; the role of a server only needs to use the schema:
@@ -105,7 +105,7 @@ async fn inspect_tables(tables: &Transaction<'_>) -> Result<StoreInspection, Err
         version: schema::VERSION,
         ..StoreInspection::default()
     };
-    // Foreign keys exclude orphans, unless somebody has disabled them.
+    // Foreign keys exclude orphans, unless they were disabled.
     let orphans = "SELECT count(*) FROM value LEFT JOIN player ON player.player = value.player
         LEFT JOIN attribute ON attribute.id = value.attribute WHERE player.player IS NULL OR attribute.id IS NULL";
     let orphans: i64 = tables.query_one(orphans, &[]).await?.get(0);
@@ -137,7 +137,7 @@ async fn inspect_tables(tables: &Transaction<'_>) -> Result<StoreInspection, Err
     Ok(findings)
 }
 
-/// Counts values, and finds those whose readable form differs from the stored bytes: somebody has edited the wrong column.
+/// Counts values, and finds those whose readable form differs from the stored bytes: the wrong column was edited.
 async fn inspect_values(
     tables: &Transaction<'_>,
     attributes: &BTreeMap<i32, (String, String, Option<Encoding>)>,

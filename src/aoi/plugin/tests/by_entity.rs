@@ -62,8 +62,8 @@ fn viewer_observer_receives_only_its_events_in_order() {
     let mut viewer = app.world_mut().entity_mut(a);
     viewer.observe(record_enter).observe(record_leave);
     app.update();
-    let told: BTreeSet<_> = observed(&mut app).into_iter().collect();
-    assert_eq!(told, BTreeSet::from([(a, b, true), (a, c, true)]));
+    let events: BTreeSet<_> = observed(&mut app).into_iter().collect();
+    assert_eq!(events, BTreeSet::from([(a, b, true), (a, c, true)]));
     app.world_mut().despawn(b);
     app.update();
     assert_eq!(observed(&mut app), [(a, b, false)]);

@@ -27,9 +27,10 @@ pub(super) fn state(app: &App, client: ClientId) -> Option<SessionState> {
 
 /// The notices to a client in the last tick.
 fn notices(app: &App, client: ClientId) -> Vec<SessionNotice> {
-    let told = written::<SessionNoticeRequest>(app).into_iter();
-    told.filter(|told| told.client == client)
-        .map(|told| told.notice)
+    let received = written::<SessionNoticeRequest>(app).into_iter();
+    received
+        .filter(|received| received.client == client)
+        .map(|received| received.notice)
         .collect()
 }
 
@@ -216,8 +217,8 @@ fn queue_positions_are_updated_at_the_configured_interval() {
     send(&mut app, first, ClientMessage::Logout);
     let ticks = (0..24).filter_map(|_| {
         app.update();
-        let told = notices(&app, queued[1]);
-        (!told.is_empty()).then(|| (tick(&app) % 8, told))
+        let received = notices(&app, queued[1]);
+        (!received.is_empty()).then(|| (tick(&app) % 8, received))
     });
     let ticks: Vec<_> = ticks.collect();
     assert_eq!(ticks, [(0, vec![SessionNotice::Queued { position: 1 }])]);
@@ -288,8 +289,8 @@ fn new_object_in_the_same_scene_requires_ready_again() {
     send(&mut app, client, ClientMessage::login(7));
     app.update();
     let asks = |app: &App| {
-        let mut told = notices(app, client).into_iter();
-        told.find_map(|notice| match notice {
+        let mut received = notices(app, client).into_iter();
+        received.find_map(|notice| match notice {
             SessionNotice::Loading { scene, .. } => Some(scene),
             _ => None,
         })

@@ -60,9 +60,10 @@ fn state(app: &App, client: ClientId) -> Option<SessionState> {
 }
 
 fn notices(app: &App, client: ClientId) -> Vec<SessionNotice> {
-    let told = written::<SessionNoticeRequest>(app).into_iter();
-    told.filter(|told| told.client == client)
-        .map(|told| told.notice)
+    let notices = written::<SessionNoticeRequest>(app).into_iter();
+    notices
+        .filter(|notices| notices.client == client)
+        .map(|notices| notices.notice)
         .collect()
 }
 

@@ -21,9 +21,9 @@ fn resume(app: &mut App, player: u64, token: ResumeToken) -> ClientId {
 }
 
 fn was_refused(app: &App, client: ClientId) -> bool {
-    let told = written::<SessionNoticeRequest>(app);
+    let notices = written::<SessionNoticeRequest>(app);
     let notice = SessionNotice::ResumeRefused;
-    told.contains(&SessionNoticeRequest { client, notice })
+    notices.contains(&SessionNoticeRequest { client, notice })
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn previous_token_is_valid_until_the_new_one_is_confirmed() {
     assert_eq!(state(&app, fourth), Some(SessionState::InWorld));
     assert!(
         was_refused_after(&mut app, 7, new),
-        "nobody knows that one any more"
+        "the former id is unknown"
     );
     // Here it was received, since the client sends a message.
     send(&mut app, fourth, ClientMessage::Stop);
@@ -375,8 +375,8 @@ fn client_that_had_not_loaded_has_to_load_after_a_resume() {
         };
         assert_eq!(state(&app, again), Some(expected));
         let asked = written::<SessionNoticeRequest>(&app).into_iter();
-        let asked = asked.filter(|told| {
-            matches!(told.notice, SessionNotice::Loading { .. }) && told.client == again
+        let asked = asked.filter(|request| {
+            matches!(request.notice, SessionNotice::Loading { .. }) && request.client == again
         });
         assert_eq!(asked.count(), usize::from(!is_ready));
         send(&mut app, again, ClientMessage::Logout);

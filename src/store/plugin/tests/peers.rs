@@ -175,7 +175,7 @@ impl PeerTrial {
         }
         let late_ms = DEADLINE_MS + 2 * self.tick_ms();
         match self.waiting.values().find(|look| now_ms - look.2 > late_ms) {
-            Some(look) => Err(format!("at {now_ms} ms nobody has answered {look:?}")),
+            Some(look) => Err(format!("no reply to {look:?} at {now_ms} ms")),
             None => Ok(()),
         }
     }
@@ -244,7 +244,7 @@ impl PeerTrial {
         if self.waiting.is_empty() {
             Ok(())
         } else {
-            Err(format!("nobody has answered {:?}", self.waiting))
+            Err(format!("no reply to {:?}", self.waiting))
         }
     }
 }
@@ -271,13 +271,13 @@ fn trial(seed: u64, trusts: bool) -> PeersChecked {
     let pause = 400 / refreshing.tick_ms() as u32 + 2;
     (0..pause).try_for_each(|_| refreshing.step())?;
     refreshing.converge()?;
-    let mut told = PeerTrial::new(seed, HOUR_MS, DISORDER, trusts);
-    told.run(150)?;
-    told.hub.set_faults(PeerFaults {
+    let mut trial = PeerTrial::new(seed, HOUR_MS, DISORDER, trusts);
+    trial.run(150)?;
+    trial.hub.set_faults(PeerFaults {
         delayed: 0.0,
         ..DISORDER
     });
-    told.converge()
+    trial.converge()
 }
 
 #[test]
@@ -309,8 +309,8 @@ fn subscriber_receives_saves_and_all_servers_receive_departures() {
         let known = |app: &mut App| {
             request_lookup(app, 7, 0);
             app.update();
-            let told = lookup_results(app).pop();
-            told.and_then(|(_, coins)| coins.unwrap())
+            let result = lookup_results(app).pop();
+            result.and_then(|(_, coins)| coins.unwrap())
         };
         (known(b), known(c))
     };

@@ -160,7 +160,7 @@ fn check_fault<M: FnOnce()>(
     });
     let mut app = live_game(file, LeaseTableSettings::default());
     let Some(PlayerStoreError::Store(error)) = login_error(&mut app, 7) else {
-        panic!("{name}: nobody can be had");
+        panic!("{name}: no player can be claimed");
     };
     assert_eq!(
         (&*error.store, error.kind),
@@ -190,8 +190,8 @@ fn corrupt_foreign_or_newer_file_is_reported_until_repaired() {
     check_fault("corrupted", StoreErrorKind::Corrupt, |path, _| {
         let connection = Connection::open(&path).unwrap();
         let mode = "PRAGMA journal_mode = DELETE";
-        let told = connection.query_row(mode, [], |row| row.get::<_, String>(0));
-        assert_eq!(told.as_deref(), Ok("delete"));
+        let mode_found = connection.query_row(mode, [], |row| row.get::<_, String>(0));
+        assert_eq!(mode_found.as_deref(), Ok("delete"));
         drop(connection);
         let before = overwrite(&path, |content| {
             let mut content = content.to_vec();

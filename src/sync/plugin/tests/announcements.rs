@@ -17,13 +17,13 @@ fn announce(rig: &mut Rig, from: Entity, scope: AnnouncementScope, class: Channe
 /// The players' clients that received this last, in the order of joining.
 fn clients_with(rig: &Rig, text: &str) -> Vec<usize> {
     let end = rig.mirrors.0.lock().unwrap();
-    let told = |&entity: &Entity| {
+    let has_received = |&entity: &Entity| {
         let last = end.mirrors[&rig.client_of(entity)].0.last_announcement();
         last.is_some_and(|(_, bytes)| bytes == text.as_bytes())
     };
     (0..)
         .zip(&rig.players)
-        .filter(|(_, entity)| told(entity))
+        .filter(|(_, entity)| has_received(entity))
         .map(|(nth, _)| nth)
         .collect()
 }

@@ -108,7 +108,7 @@ fn custom_audience_receives_attributes_from_the_tick_of_joining() {
     let (leader, member, stranger) = (rig.players[0], rig.players[2], rig.players[3]);
     assert_eq!(rig.known(leader, member, 40), Some(vec![2]));
     assert_eq!(rig.known(leader, stranger, 40), None);
-    assert_eq!(rig.known(member, leader, 40), None, "it leads nobody");
+    assert_eq!(rig.known(member, leader, 40), None, "it leads no party");
     assert_eq!(rig.known(stranger, stranger, 40), Some(vec![3]), "its own");
 
     rig.app.world_mut().get_mut::<Raid>(member).unwrap().leads = true;

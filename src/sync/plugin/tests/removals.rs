@@ -19,7 +19,7 @@ fn component_removal_is_sent_to_clients_with_its_value() {
     assert_eq!(all(&rig), [false; 3]);
     assert!(
         rig.known(by, of, 7).is_none(),
-        "of its guild nothing was told"
+        "no client received its guild"
     );
     let mut object = rig.app.world_mut().entity_mut(of);
     object.insert((Health(100), Stance(1)));
@@ -161,23 +161,26 @@ fn removals_before_a_player_change_are_not_inherited() {
     assert!(!is_removal_requested(&rig, object), "another player's");
     lose(&mut rig);
     assert!(is_removal_requested(&rig, object));
-    let told = |rig: &mut Rig| -> Vec<(Option<PlayerId>, bool)> {
+    let saved = |rig: &mut Rig| -> Vec<(Option<PlayerId>, bool)> {
         let mut all = rig.app.world_mut().resource_mut::<Messages<SaveRequest>>();
         let of_it = all.drain().filter(|asked| asked.entity == object);
         of_it
             .map(|asked| (asked.player, asked.removed == [9]))
             .collect()
     };
-    told(&mut rig);
+    saved(&mut rig);
     become_of(&mut rig, 79);
-    assert_eq!(told(&mut rig), [(Some(PlayerId(78)), true)]);
+    assert_eq!(saved(&mut rig), [(Some(PlayerId(78)), true)]);
     rig.app.world_mut().entity_mut(object).remove::<PlayerId>();
     assert_eq!(
-        told(&mut rig),
+        saved(&mut rig),
         [],
         "it has nothing of that one's, and lost nothing"
     );
     lose(&mut rig);
     become_of(&mut rig, 78);
-    assert!(!is_removal_requested(&rig, object), "it was nobody's then");
+    assert!(
+        !is_removal_requested(&rig, object),
+        "the object had no player then"
+    );
 }

@@ -68,13 +68,13 @@ fn full_view_does_not_hide_party_members() {
     join(&mut rig, &[0, 2, 4]);
     rig.rest_and_compare();
     let a = rig.players[0];
-    let told = |rig: &Rig, nth: usize| {
+    let value_of = |rig: &Rig, nth: usize| {
         let of = reference(rig, rig.players[nth]);
         let known = rig.known(a, rig.players[nth], 5);
         known.or_else(|| unseen_value(rig, a, of, 5))
     };
     assert_eq!(
-        [told(&rig, 2), told(&rig, 4)],
+        [value_of(&rig, 2), value_of(&rig, 4)],
         [Some(vec![2]), Some(vec![4])]
     );
     assert!(rig.sent().unseen.messages > 0);
@@ -178,14 +178,15 @@ fn unseen_objects_per_tick_are_limited() {
     rig.rest_and_compare();
     rig.join(0, 7);
     let by = rig.players[6];
-    let told = |rig: &Rig| {
+    let known_count = |rig: &Rig| {
         let others = rig.players[..6].iter();
-        let told = others.filter(|&&of| unseen_value(rig, by, reference(rig, of), 6).is_some());
-        told.count()
+        let known_others =
+            others.filter(|&&of| unseen_value(rig, by, reference(rig, of), 6).is_some());
+        known_others.count()
     };
     for known in [2, 4, 6] {
         rig.app.update();
-        assert_eq!(told(&rig), known);
+        assert_eq!(known_count(&rig), known);
     }
     rig.rest_and_compare();
 }

@@ -30,7 +30,7 @@ fn step(views: &mut SceneViews, looks: u32) -> Vec<(u32, u32, Result<u8, ViewLea
     let mut events = Vec::new();
     views.update(looks, &mut events);
     assert_eq!(views.validate(), Ok(()));
-    let told = events.iter().map(|event| {
+    let pairs = events.iter().map(|event| {
         let (viewer, target) = event.pair();
         let what = match *event {
             ViewEvent::Enter { priority, .. } => Ok(priority),
@@ -38,7 +38,7 @@ fn step(views: &mut SceneViews, looks: u32) -> Vec<(u32, u32, Result<u8, ViewLea
         };
         (viewer, target, what)
     });
-    told.collect()
+    pairs.collect()
 }
 
 fn seen(views: &SceneViews) -> Vec<u32> {

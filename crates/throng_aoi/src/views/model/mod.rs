@@ -605,15 +605,15 @@ proptest! {
                 sides.iter_mut().for_each(|(_, (model, views))| model.apply(views, op));
                 continue;
             };
-            let told = sides.each_mut().map(|(workers, (model, views))| {
+            let results = sides.each_mut().map(|(workers, (model, views))| {
                 let mut events = Vec::new();
                 views.update_with(*workers, looks, &mut events);
                 model.removed.clear();
                 assert_eq!(views.validate(), Ok(()));
                 (events, hash_words(views), views.counters())
             });
-            prop_assert_eq!(&told[0], &told[1]);
-            prop_assert_eq!(&told[0], &told[2]);
+            prop_assert_eq!(&results[0], &results[1]);
+            prop_assert_eq!(&results[0], &results[2]);
         }
     }
 

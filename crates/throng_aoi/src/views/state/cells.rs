@@ -466,7 +466,7 @@ impl ViewerCell {
     }
 
     /// Moves the last rows into free ones, so that no row is free, and reports each move.
-    pub(crate) fn compact(&mut self, mut told: impl FnMut(u32, u32)) {
+    pub(crate) fn compact(&mut self, mut on_move: impl FnMut(u32, u32)) {
         debug_assert!(self.scheduled_rows.is_empty());
         let used = self.used;
         let mut free = std::mem::take(&mut self.free);
@@ -474,7 +474,7 @@ impl ViewerCell {
         let beyond = (used..self.len()).filter(|&row| self.relations.ids()[row] != NONE);
         for (from, &to) in beyond.collect::<Vec<_>>().into_iter().zip(&free) {
             let to = to as usize;
-            told(self.id(from), to as u32);
+            on_move(self.id(from), to as u32);
             self.relations.relocate(from, to);
             self.states[to] = self.states[from];
             if from < self.far.len() {

@@ -77,7 +77,7 @@ fn attribute_is_removed_only_by_a_delta() {
     };
     let read: Vec<_> = attributes
         .iter()
-        .map(|told| (told.id, told.value))
+        .map(|attribute| (attribute.id, attribute.value))
         .collect();
     assert_eq!(read, [(3, Some(b"x".as_slice())), (300, None)]);
     let mut bytes = Vec::new();
