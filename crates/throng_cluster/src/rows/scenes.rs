@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ClusterRows, is_late};
+use super::ClusterRows;
 use crate::ids::NodeRun;
 use crate::request::{
     ClusterReply, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTable,
@@ -106,11 +106,8 @@ impl ClusterRows {
         }
         let owner = self.scenes.get_mut_at(scene, epoch)?.owner;
         if let Some(owner) = owner {
-            if let Some(row) = self.nodes.get_mut(&owner.node) {
-                // Its heartbeats are refused from now on: it stays dead, whatever arrives late.
-                row.is_dead |= is_late(row, now_ms);
-            }
-            if self.is_alive(owner, now_ms) {
+            self.declare_dead(run, owner.node, now_ms);
+            if !self.is_dead(owner) {
                 return Err(RefusedWrite::NotLate);
             }
         }

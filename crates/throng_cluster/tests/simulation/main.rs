@@ -42,6 +42,50 @@ fn no_fault_loses_or_doubles_a_player_or_an_item() {
 }
 
 #[test]
+fn nothing_is_lost_while_the_store_is_away() {
+    let mut cluster = SimulatedCluster::new(3, FaultRates::NONE);
+    while cluster.now_ms < 5_000 {
+        cluster.step();
+    }
+    let runs_ended = cluster.runs_ended();
+    cluster.lose_store();
+    let until_ms = cluster.now_ms + 60_000;
+    // Players change, exchange and move as long as the nodes let them.
+    let mut last = Vec::new();
+    while cluster.now_ms < until_ms {
+        let live = cluster.live_states();
+        if !live.is_empty() {
+            last = live;
+        }
+        cluster.step();
+    }
+    assert!(
+        last.len() > PLAYERS as usize / 2,
+        "only {} players were live",
+        last.len()
+    );
+    assert_eq!(cluster.live_states(), [], "all nodes have paused");
+    cluster.heal();
+    // They go on at once, on the same nodes, with what they had and the store had not.
+    while cluster.live_states().is_empty() {
+        cluster.step();
+    }
+    let now = cluster.live_states();
+    let went_on = now.iter().filter(|of| last.contains(of)).count();
+    // Two of them may have exchanged something already.
+    assert!(went_on + 2 >= now.len(), "{now:?}, before {last:?}");
+    while cluster.now_ms < until_ms + 5_000 {
+        cluster.step();
+    }
+    cluster.check_recovery();
+    assert_eq!(
+        cluster.runs_ended(),
+        runs_ended,
+        "no node had to begin again"
+    );
+}
+
+#[test]
 fn each_fault_alone_is_survived() {
     for (name, rates) in FaultRates::SINGLE {
         for seed in 100..103 {
