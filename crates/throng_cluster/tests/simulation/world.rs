@@ -365,8 +365,8 @@ impl SimulatedCluster {
         self.store_back_ms = u64::MAX;
     }
 
-    /// The players that are live, with their nodes and states.
-    pub fn live_states(&self) -> Vec<(PlayerId, usize, Vec<u8>)> {
+    /// The node and the state of each player that is live.
+    pub fn live_states(&self) -> Vec<(PlayerId, (usize, Vec<u8>))> {
         let players = (0..PLAYERS).map(PlayerId);
         let live = players.flat_map(|player| {
             let homes = self.homes(player).into_iter();
@@ -374,7 +374,7 @@ impl SimulatedCluster {
         });
         let states = live.filter_map(|(player, home)| {
             let node = self.processes[home].node.as_ref()?;
-            Some((player, home, node.record(player)?.bytes.clone()))
+            Some((player, (home, node.record(player)?.bytes.clone())))
         });
         states.collect()
     }
