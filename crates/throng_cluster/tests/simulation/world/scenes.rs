@@ -102,11 +102,10 @@ impl SimulatedCluster {
             scenes.any(|scene| scene.name == name)
         };
         let mut processes = self.processes.iter();
-        let home = processes.find_map(|process| {
+        processes.find_map(|process| {
             let node = process.node.as_ref()?;
             is_home(node, process.clock_ms(self.now_ms)).then(|| node.run().node)
-        });
-        home
+        })
     }
 
     /// Each scene runs on a node that does not drain, pinned ones on theirs, and no scene moves any more.
