@@ -261,6 +261,7 @@ impl LeaseModel {
             }
             LeaseEvent::LoadFailed(..) => self.count("refused"),
             LeaseEvent::StoreFailed(_) => self.count("trouble"),
+            LeaseEvent::SaveRejected(_) => self.count("rejected"),
         }
         Ok(())
     }

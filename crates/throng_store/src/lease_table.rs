@@ -113,6 +113,8 @@ pub enum LeaseEvent {
         /// Players who have left, and whose leases are released.
         left: Vec<PlayerId>,
     },
+    /// The store rejects a value of a player, which is not saved any more. The store itself works.
+    SaveRejected(PlayerId),
     /// The store failed.
     StoreFailed(StoreError),
 }
@@ -484,6 +486,7 @@ impl LeaseTable {
                 %error,
                 "player not saved: the store rejected a value"
             );
+            tell(LeaseEvent::SaveRejected(player));
         }
         for player in outcome.refused {
             let epoch = batch.epoch_of(player);

@@ -106,7 +106,7 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
             stats.players_saved += revisions.len() as u64;
             world.write_message(PlayersSaved { tick, revisions });
         }
-        LeaseEvent::StoreFailed(_) => stats.failures += 1,
+        LeaseEvent::SaveRejected(_) | LeaseEvent::StoreFailed(_) => stats.failures += 1,
     }
     None
 }

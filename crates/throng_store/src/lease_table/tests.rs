@@ -332,3 +332,32 @@ fn nobody_plays_on_when_the_server_name_is_taken_over() {
     ledger.expire(60_000, |event| expired.push(event));
     assert!(matches!(expired[..], [LeaseEvent::Expired(PLAYER)]));
 }
+
+#[test]
+fn rejected_save_is_reported_and_the_others_are_saved() {
+    let (rejected, other) = (PLAYER, PlayerId(8));
+    let mut ledger = with_players(LeaseTableSettings::default(), &[rejected, other]);
+    for player in [rejected, other] {
+        assert!(ledger.save(player, 1, [(1, Some(&[5][..]))].into_iter()));
+    }
+    assert!(ledger.next_save_request().is_some());
+    let error = StoreError {
+        store: "of this test".to_owned(),
+        kind: StoreErrorKind::ValueRejected,
+        cause: "too large".to_owned(),
+    };
+    let outcome = SaveOutcome {
+        refused: vec![rejected],
+        errors: vec![(rejected, error)],
+        revisions: vec![(other, 1)],
+        ..SaveOutcome::default()
+    };
+    let mut events = Vec::new();
+    ledger.receive(StoreReply::Saved(outcome), 0, |event| events.push(event));
+    let reported = events
+        .iter()
+        .any(|event| matches!(event, LeaseEvent::SaveRejected(player) if *player == rejected));
+    assert!(reported, "{events:?}");
+    assert!(!ledger.is_live(rejected));
+    assert!(ledger.is_live(other));
+}
