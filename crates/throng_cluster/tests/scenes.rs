@@ -227,7 +227,13 @@ fn play(store: &Store) {
     until_at(&mut apps, "portal", 1, [&["town"], &["forest"]]);
     // The scene goes first, and its player follows.
     driver(&apps[1]).set_draining(true);
-    until_at(&mut apps, "drain", 0, [&["forest", "town"], &[]]);
+    until(&mut apps, "drain", |apps| {
+        let is_here = avatar(&mut apps[1]).is_some();
+        // Its copy of the scene stays open as long as the player is there.
+        assert!(!is_here || open_copies(&apps[1]) == ["forest"]);
+        !is_here
+    });
+    until_at(&mut apps, "hand-off", 0, [&["forest", "town"], &[]]);
     assert!(driver(&apps[1]).is_draining() && driver(&apps[1]).scenes().is_empty());
     assert_eq!(avatar(&mut apps[0]).map(|own| own.gold), Some(42));
     // The node is updated, and gets back what is pinned to it.
