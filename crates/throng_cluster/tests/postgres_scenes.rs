@@ -15,7 +15,7 @@ use throng_cluster::{
     ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, NodeRun, PostgresRows,
     SceneDeclaration, SceneReply, SceneRequest, SceneTable,
 };
-use throng_store::testing::{TestSchema, postgres_url};
+use throng_store::testing::{Operator, TestSchema, postgres_url};
 
 /// Long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -81,8 +81,14 @@ impl RequestSource {
 
     fn declarations(&mut self) -> Vec<SceneDeclaration> {
         let count = self.rng.random_range(0..4);
+        // Mostly an unknown one, and now and then twice.
+        let new = format!("s{}", self.rng.random_range(0..1_000));
         let declarations = (0..count).map(|_| SceneDeclaration {
-            name: self.name(),
+            name: if self.rng.random_bool(0.5) {
+                new.clone()
+            } else {
+                self.name()
+            },
             specification: vec![self.rng.random(); self.rng.random_range(0..3)],
             pinned_to: self.rng.random_bool(0.5).then(|| self.node_name()),
         });
@@ -240,6 +246,36 @@ fn scene_that_many_nodes_claim_together_has_one_owner() {
     assert!(changes >= 100, "{changes}");
     let table = read(&mut rows, 100);
     assert_eq!(table.scene("town").unwrap().epoch, changes);
+}
+
+#[test]
+fn claims_that_wait_for_each_other_do_not_both_succeed() {
+    let Some(url) = postgres_url() else { return };
+    let schema = TestSchema::new(&url);
+    let mut rows = opened(&schema);
+    let runs = ["n0", "n1"].map(|name| started(&mut rows, name, 0));
+    execute(&mut rows, town(runs[0]), 0);
+    let lock = schema.operator();
+    lock.execute("BEGIN; SELECT FROM cluster_scene FOR UPDATE");
+    let claims = runs.map(|run| {
+        let mut rows = opened(&schema);
+        let (scene, epoch) = ("town".to_owned(), 0);
+        thread::spawn(move || execute(&mut rows, SceneRequest::Claim { run, scene, epoch }, 10))
+    });
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+            AND pid IN (SELECT pid FROM pg_locks WHERE relation = '{}.cluster_scene'::regclass)",
+        schema.name
+    );
+    let operator = Operator::new(&url);
+    while operator.query::<i64>(&waiting) != [2] {
+        thread::yield_now();
+    }
+    lock.execute("ROLLBACK");
+    let replies = claims.map(|claim| claim.join().unwrap());
+    let done = replies.iter().filter(|reply| **reply == ClusterReply::Done);
+    assert_eq!(done.count(), 1, "{replies:?}");
+    assert_eq!(read(&mut rows, 10).scene("town").unwrap().epoch, 1);
 }
 
 #[test]

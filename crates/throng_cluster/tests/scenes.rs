@@ -1,4 +1,5 @@
 //! Scenes and their players move between two apps: through a portal, by a drain, back to a node that has restarted, and from one that died.
+//! An app that is cut off from the store closes its scenes.
 //!
 //! In memory, and with the server of `THRONG_POSTGRES`, if there is one: `.ci/with_postgres cargo test -p throng_cluster` starts it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
@@ -12,10 +13,10 @@ use std::time::Duration;
 use bevy_app::{App, FixedMain, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::prelude::*;
 use throng_cluster::{
-    BusPeer, ClusterKey, ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterRecord,
-    ClusterScenes, ClusterStore, ClusterSystems, DriverSettings, FrozenPlayer, LeaveReason,
-    LocalBus, MessageBus, NodeDriver, PlayerHooks, PlayerMove, PostgresRows, SceneAssigned,
-    SceneDeclaration, SceneRemoved, SharedRows,
+    BusPeer, ClusterKey, ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply,
+    ClusterRequest, ClusterScenes, ClusterStore, ClusterStoreError, ClusterSystems, DriverSettings,
+    FrozenPlayer, LeaveReason, LocalBus, MessageBus, NodeDriver, PlayerHooks, PlayerMove,
+    PostgresRows, SceneAssigned, SceneDeclaration, SceneRemoved, SharedRows,
 };
 use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
@@ -94,6 +95,21 @@ fn follow(
         .retain(|name, is_closing| !*is_closing || is_used(name));
 }
 
+/// A store that a node may be cut off from.
+struct CutStore {
+    store: Box<dyn ClusterStore>,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl ClusterStore for CutStore {
+    fn execute(&mut self, request: &ClusterRequest) -> Result<ClusterReply, ClusterStoreError> {
+        if self.is_cut.load(Ordering::Acquire) {
+            return Err(ClusterStoreError::NotExecuted("cut off".to_owned()));
+        }
+        self.store.execute(request)
+    }
+}
+
 /// Where the nodes of a test keep their rows.
 #[derive(Clone)]
 enum Store {
@@ -101,17 +117,19 @@ enum Store {
     Memory(SharedRows),
 }
 
-fn start(store: &Store, bus: &LocalBus, name: &str) -> App {
+fn start(store: &Store, bus: &LocalBus, name: &str, is_cut: &Arc<AtomicBool>) -> App {
     let mut settings = DriverSettings::new(name);
     settings.node.save_interval_ms = 50;
     settings.node.scene_return_after_ms = 500;
     settings.start_timeout = Duration::from_secs(10);
     let timeout = Duration::from_millis(settings.node.request_timeout_ms);
-    let open = || match store {
-        Store::Server(schema) => {
-            Box::new(PostgresRows::new(&schema.source(), timeout)) as Box<dyn ClusterStore>
-        }
-        Store::Memory(rows) => Box::new(rows.clone()),
+    let open = || {
+        let store: Box<dyn ClusterStore> = match store {
+            Store::Server(schema) => Box::new(PostgresRows::new(&schema.source(), timeout)),
+            Store::Memory(rows) => Box::new(rows.clone()),
+        };
+        let is_cut = is_cut.clone();
+        Box::new(CutStore { store, is_cut }) as Box<dyn ClusterStore>
     };
     let driver = NodeDriver::start(&settings, open, |run| {
         let own = BusPeer::Node(run.node);
@@ -191,7 +209,11 @@ fn until_at(apps: &mut Vec<App>, what: &str, at: usize, copies: [&[&str]; 2]) {
 
 fn play(store: &Store) {
     let bus = LocalBus::default();
-    let mut apps = vec![start(store, &bus, "n1"), start(store, &bus, "n2")];
+    let is_cut = [false; 2].map(|is_cut| Arc::new(AtomicBool::new(is_cut)));
+    let mut apps = vec![
+        start(store, &bus, "n1", &is_cut[0]),
+        start(store, &bus, "n2", &is_cut[1]),
+    ];
     until(&mut apps, "start", |apps| {
         open_copies(&apps[0]) == ["town"] && open_copies(&apps[1]) == ["forest"]
     });
@@ -205,7 +227,13 @@ fn play(store: &Store) {
     until_at(&mut apps, "portal", 1, [&["town"], &["forest"]]);
     // The scene goes first, and its player follows.
     driver(&apps[1]).set_draining(true);
-    until_at(&mut apps, "drain", 0, [&["forest", "town"], &[]]);
+    until(&mut apps, "drain", |apps| {
+        let is_here = avatar(&mut apps[1]).is_some();
+        // Its copy of the scene stays open as long as the player is there.
+        assert!(!is_here || open_copies(&apps[1]) == ["forest"]);
+        !is_here
+    });
+    until_at(&mut apps, "hand-off", 0, [&["forest", "town"], &[]]);
     assert!(driver(&apps[1]).is_draining() && driver(&apps[1]).scenes().is_empty());
     assert_eq!(avatar(&mut apps[0]).map(|own| own.gold), Some(42));
     // The node is updated, and gets back what is pinned to it.
@@ -214,7 +242,7 @@ fn play(store: &Store) {
     assert_eq!(*reasons, [LeaveReason::Moved]);
     let mut players = stopped.world_mut().resource_mut::<ClusterPlayers>();
     players.close().unwrap().stop();
-    apps.push(start(store, &bus, "n2"));
+    apps.push(start(store, &bus, "n2", &is_cut[1]));
     until_at(&mut apps, "return", 1, [&["town"], &["forest"]]);
     assert_eq!(avatar(&mut apps[1]).map(|own| own.gold), Some(42));
     let reasons = &apps[0].world().resource::<Departures>().0;
@@ -226,6 +254,17 @@ fn play(store: &Store) {
     });
     let own = avatar(&mut apps[0]).unwrap();
     assert_eq!((own.gold, own.scene.as_str()), (42, "forest"));
+    // The last node is cut off from the store: it closes all at once, and opens it again.
+    is_cut[0].store(true, Ordering::Release);
+    until(&mut apps, "cut off", |apps| {
+        avatar(&mut apps[0]).is_none() && open_copies(&apps[0]).is_empty()
+    });
+    let reasons = &apps[0].world().resource::<Departures>().0;
+    assert_eq!(reasons.last(), Some(&LeaveReason::Lost));
+    is_cut[0].store(false, Ordering::Release);
+    until(&mut apps, "back", |apps| {
+        avatar(&mut apps[0]).is_some() && open_copies(&apps[0]) == ["forest", "town"]
+    });
 }
 
 #[test]

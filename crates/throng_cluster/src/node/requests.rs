@@ -3,7 +3,6 @@
 use throng_core::ids::PlayerId;
 
 use super::RequestId;
-use super::scenes::SceneWork;
 use crate::request::{Arrival, ClusterSave};
 
 /// Kinds of requests. Those of one kind follow each other.
@@ -42,6 +41,17 @@ impl WrittenGroup {
                 .collect(),
         }
     }
+}
+
+/// What a pending request about scenes does.
+#[derive(Clone, Debug)]
+pub(super) enum SceneWork {
+    /// With the number of scenes.
+    Declare(usize),
+    SetDraining,
+    Read,
+    Claim(String, u64),
+    GiveUp(String, u64),
 }
 
 /// What a pending request does, for its reply.

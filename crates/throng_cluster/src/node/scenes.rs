@@ -13,24 +13,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::placement::{Placement, is_available};
-use super::requests::{RequestKind, RequestWork};
+use super::requests::{RequestKind, RequestWork, SceneWork};
 use super::{ClusterNode, NodeOutput};
 use crate::ids::NodeRun;
 use crate::request::{
     ClusterReply, ClusterRequest, NodeEntry, SceneDeclaration, SceneEntry, SceneReply,
     SceneRequest, SceneTable,
 };
-
-/// What a pending request about scenes does.
-#[derive(Clone, Debug)]
-pub(super) enum SceneWork {
-    /// With the number of scenes.
-    Declare(usize),
-    SetDraining,
-    Read,
-    Claim(String, u64),
-    GiveUp(String, u64),
-}
 
 /// What a node knows about scenes.
 #[derive(Clone, Debug)]
