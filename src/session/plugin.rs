@@ -47,7 +47,7 @@ use super::bans::BanList;
 use super::sessions::Sessions;
 use super::token::SessionKey;
 use super::transport::TransportHandle;
-use crate::inbox::InboxPlugin;
+use crate::inbox::{Inbox, InboxPlugin};
 use crate::memory::MemoryAppExt;
 use crate::outbox::SlowConsumerDetected;
 use crate::sim::{HashAppExt, SimSystems};
@@ -125,7 +125,8 @@ impl SessionPlugin {
                 }
                 let sessions = world.resource::<Sessions>();
                 sessions.hash_state(|word| hasher.write_u64(word));
-                world.resource::<IngestState>().hash(hasher);
+                let inbox = world.resource::<Inbox>();
+                world.resource::<IngestState>().hash(inbox, hasher);
             });
     }
 }

@@ -1,5 +1,9 @@
 //! A client over UDP at a gateway keeps its connection while its player goes from node to node, and when a node dies.
+//!
+//! With a real NATS server only if the program `nats-server` is there; `.ci/with_nats` installs it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
+
+mod servers;
 
 use std::net::SocketAddr;
 use std::thread;
@@ -8,6 +12,7 @@ use std::time::{Duration, Instant};
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
+use servers::NatsServer;
 use throng::prelude::*;
 use throng::session::SessionStats;
 use throng::sim::StateHasher;
@@ -16,10 +21,10 @@ use throng::wire::Encoding;
 use throng::world::ObjectHashAppExt;
 use throng_client::{Client, ClientEvent, ClientSettings, ControlState};
 use throng_cluster::{
-    BusPeer, ClientGateway, ClusterKey, ClusterNodeId, ClusterPlayers, ClusterPlugin,
-    ClusterRecord, ClusterSessionsPlugin, ClusterStore, DriverSettings, GatewayId, GatewaySettings,
-    LinkSettings, LocalBus, MessageBus, NodeDriver, PlayerHooks, PlayerMove, SharedRows,
-    attach_node,
+    BusPeer, BusTransport, ClientGateway, ClusterKey, ClusterNodeId, ClusterPlayers, ClusterPlugin,
+    ClusterRecord, ClusterSessionsPlugin, ClusterSessionsSettings, ClusterStore, DriverSettings,
+    GatewayId, GatewaySettings, LinkSettings, LocalBus, MessageBus, NatsSettings, NatsTransport,
+    NodeDriver, PlayerHooks, PlayerMove, SharedRows, attach_node,
 };
 use throng_core::clock::{Stopwatch, unix_ms};
 use throng_net::{
@@ -80,9 +85,14 @@ struct Node {
 
 impl Node {
     /// A node with this number of other objects in its scene, after some ticks.
-    fn start(name: &'static str, engines: &Engines, others: u32, ticks: u64) -> Self {
+    fn start(
+        name: &'static str,
+        engines: &Engines,
+        (others, ticks): (u32, u64),
+        gateways: &[GatewayId],
+    ) -> Self {
         let mut settings = DriverSettings::new(name);
-        settings.gateways = vec![GATEWAY];
+        settings.gateways = gateways.to_vec();
         settings.nodes_interval = Duration::from_millis(50);
         let open = || Box::new(engines.rows.clone()) as Box<dyn ClusterStore>;
         let driver = NodeDriver::start(&settings, open, |run| {
@@ -136,16 +146,25 @@ impl Node {
     }
 }
 
+/// Between the nodes and the gateway.
+enum Carrier {
+    Memory(LocalBus),
+    Nats(NatsSettings),
+}
+
 /// What the nodes share.
 struct Engines {
     rows: SharedRows,
-    local: LocalBus,
+    carrier: Carrier,
     clock: Stopwatch,
 }
 
 impl Engines {
     fn bus(&self, own: BusPeer, run: u64) -> MessageBus {
-        let transport = Box::new(self.local.join(own));
+        let transport: Box<dyn BusTransport> = match &self.carrier {
+            Carrier::Memory(bus) => Box::new(bus.join(own)),
+            Carrier::Nats(settings) => Box::new(NatsTransport::connect(settings, own).unwrap()),
+        };
         MessageBus::new(transport, ClusterKey::new(&[7; 32]), own, run)
     }
 }
@@ -161,16 +180,16 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Two nodes, of which the second has simulated for a shorter time.
-    fn start() -> Self {
+    /// Two nodes, of which the second has simulated for a shorter time. Only the first one takes logins.
+    fn start(carrier: Carrier, gateways_of_second: &[GatewayId]) -> Self {
         let engines = Engines {
             rows: SharedRows::default(),
-            local: LocalBus::default(),
+            carrier,
             clock: Stopwatch::start(),
         };
         let nodes = vec![
-            Node::start("a", &engines, 0, 3_000),
-            Node::start("b", &engines, 60, 1),
+            Node::start("a", &engines, (0, 3_000), &[GATEWAY]),
+            Node::start("b", &engines, (60, 1), gateways_of_second),
         ];
         let settings = GatewaySettings {
             login_nodes: [ClusterNodeId(0)].into(),
@@ -197,11 +216,14 @@ impl Cluster {
         cluster.until("link", |cluster| {
             cluster.gateway.is_linked(ClusterNodeId(0))
         });
-        let claims = TokenClaims::new(PLAYER.0, vec![cluster.udp.address()], unix_ms() / 1_000);
+        cluster
+    }
+
+    fn connect(&mut self) {
+        let claims = TokenClaims::new(PLAYER.0, vec![self.udp.address()], unix_ms() / 1_000);
         let token = ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap();
         let client = Client::connect(&token.to_bytes(), ClientSettings::default());
-        cluster.client = Some(client.unwrap());
-        cluster
+        self.client = Some(client.unwrap());
     }
 
     fn client(&mut self) -> &mut Client {
@@ -273,12 +295,13 @@ impl Cluster {
     }
 }
 
-#[test]
-fn client_keeps_its_connection_from_node_to_node_and_after_a_crash() {
-    let mut cluster = Cluster::start();
+/// The player goes to and fro this many times, an even number, and then a node crashes.
+fn play(carrier: Carrier, moves: usize) {
+    let mut cluster = Cluster::start(carrier, &[GATEWAY]);
+    cluster.connect();
     cluster.until_plays(0, 0);
     let mut gold = 0;
-    for nth in 0..20 {
+    for nth in 0..moves {
         let (from, to) = (nth % 2, (nth + 1) % 2);
         cluster.walk(from, (nth * 37) as u8);
         gold += 1;
@@ -296,10 +319,11 @@ fn client_keeps_its_connection_from_node_to_node_and_after_a_crash() {
             world.resource::<Sessions>().is_empty() && cluster.nodes[from].player().is_none()
         });
     }
-    assert_eq!(cluster.gateway.stats().taken_over, 20);
+    assert_eq!(cluster.gateway.stats().taken_over, moves as u64);
     for node in 0..2 {
         let stats = cluster.stats(node);
-        assert_eq!((stats.ends.moved, stats.connections_lost), (10, 0));
+        let ends = (stats.ends.moved, stats.connections_lost);
+        assert_eq!(ends, (moves as u64 / 2, 0));
     }
     // The node of the player crashes.
     cluster.move_player(0, 1);
@@ -310,11 +334,54 @@ fn client_keeps_its_connection_from_node_to_node_and_after_a_crash() {
     cluster.walk(0, 100);
     cluster.until_plays(0, gold);
     let stats = cluster.gateway.stats();
-    assert_eq!((stats.connected, stats.taken_over), (1, 22));
+    assert_eq!((stats.connected, stats.taken_over), (1, moves as u64 + 2));
     assert_eq!((stats.lost, stats.stuck, stats.unreadable), (0, 0, 0));
     let is_end = |event: &&ClientEvent| matches!(event, ClientEvent::Closed { .. });
     assert_eq!(cluster.events.iter().find(is_end), None);
     // The player logs out, and is saved.
     cluster.client.take().unwrap().leave();
     cluster.until("the end", |cluster| cluster.nodes[0].player().is_none());
+}
+
+#[test]
+fn client_keeps_its_connection_from_node_to_node_and_after_a_crash() {
+    play(Carrier::Memory(LocalBus::default()), 20);
+}
+
+#[test]
+fn client_keeps_its_connection_with_a_nats_server() {
+    if let Some(nats) = NatsServer::start(&[]) {
+        play(Carrier::Nats(NatsSettings::new(nats.address())), 4);
+    }
+}
+
+#[test]
+fn client_that_logs_in_at_another_node_gets_to_its_player() {
+    // The gateway does not learn from the second node that the player is there.
+    let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[]);
+    let world = cluster.nodes[1].server.world();
+    world.resource::<ClusterPlayers>().log_in(PLAYER);
+    cluster.until("the player", |cluster| cluster.nodes[1].player().is_some());
+    cluster.connect();
+    cluster.until_plays(1, 0);
+    assert_eq!(cluster.gateway.stats().taken_over, 1);
+    cluster.until("the end of the first session", |cluster| {
+        cluster.stats(0).ends.moved == 1
+    });
+}
+
+#[test]
+fn player_without_a_client_is_logged_out() {
+    let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[GATEWAY]);
+    let world = cluster.nodes[0].server.world_mut();
+    world.insert_resource(ClusterSessionsSettings {
+        client_wait_s: 0.5,
+        ..ClusterSessionsSettings::default()
+    });
+    world.resource::<ClusterPlayers>().log_in(PLAYER);
+    cluster.until("the player", |cluster| cluster.nodes[0].player().is_some());
+    let arrived = cluster.nodes[0].server.tick();
+    cluster.until("the end", |cluster| cluster.nodes[0].player().is_none());
+    // Half a second at 100 Hz.
+    assert!(cluster.nodes[0].server.tick() - arrived >= 50);
 }
