@@ -20,7 +20,8 @@ pub use ban::ban;
 pub use client_messages::{ClientMessageAppExt, ClientMessageType};
 pub use commands::SessionCommandsExt;
 pub use control::{
-    ControlledBy, Controls, SessionClient, SessionUserData, control, controlling_client,
+    ControlledBy, Controls, OutlivesSession, SessionClient, SessionUserData, control,
+    controlling_client,
 };
 pub use effects::disconnect;
 pub use ingest::connect;
@@ -46,7 +47,7 @@ use super::bans::BanList;
 use super::sessions::Sessions;
 use super::token::SessionKey;
 use super::transport::TransportHandle;
-use crate::inbox::InboxPlugin;
+use crate::inbox::{Inbox, InboxPlugin};
 use crate::memory::MemoryAppExt;
 use crate::outbox::SlowConsumerDetected;
 use crate::sim::{HashAppExt, SimSystems};
@@ -124,7 +125,8 @@ impl SessionPlugin {
                 }
                 let sessions = world.resource::<Sessions>();
                 sessions.hash_state(|word| hasher.write_u64(word));
-                world.resource::<IngestState>().hash(hasher);
+                let inbox = world.resource::<Inbox>();
+                world.resource::<IngestState>().hash(inbox, hasher);
             });
     }
 }

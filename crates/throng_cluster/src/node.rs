@@ -598,11 +598,16 @@ impl ClusterNode {
 
     /// Tells all gateways that a player is here.
     fn route(&mut self, player: PlayerId, epoch: u64) {
+        self.route_to(player, epoch, self.run.node);
+    }
+
+    /// Tells all gateways which node has a player.
+    fn route_to(&mut self, player: PlayerId, epoch: u64, node: ClusterNodeId) {
         for &gateway in &self.gateways {
             let route = PlayerRoute {
                 player,
                 epoch,
-                node: self.run.node,
+                node,
             };
             self.routes.insert((gateway, player), (route, 0));
         }

@@ -128,6 +128,8 @@ impl Gateway {
         let settings = GatewaySettings {
             login_nodes,
             links: links(),
+            node_wait_ms: 100,
+            ..GatewaySettings::default()
         };
         let run = unix_ms();
         let bus = bus(nats, BusPeer::Gateway(GATEWAY), run);

@@ -7,22 +7,19 @@ mod servers;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use servers::NatsServer;
-use throng::outbox::{Outbox, OutboxSettings};
 use throng::prelude::*;
-use throng::session::TransportHandle;
 use throng::sync::compare_mirror;
 use throng_client::{Client, ClientSettings};
 use throng_cluster::{
-    BusPeer, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore, DriverSettings,
-    GATEWAY_PACKET_BYTES_MAX, GatewayId, GatewayPort, GatewaySettings, LinkSettings, MessageBus,
-    NatsSettings, NatsTransport, NodeDriver, SharedRows,
+    BusPeer, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore, DriverSettings, GatewayId,
+    GatewayPort, GatewaySettings, LinkSettings, MessageBus, NatsSettings, NatsTransport,
+    NodeDriver, SharedRows, attach_node,
 };
 use throng_core::clock::{Stopwatch, unix_ms};
 use throng_net::{
@@ -48,7 +45,6 @@ struct Node {
     rows: SharedRows,
     clock: Stopwatch,
     now: Instant,
-    _driver: NodeDriver,
 }
 
 impl Node {
@@ -62,14 +58,7 @@ impl Node {
         let mut server = Server::builder().tick_hz(100.0).build();
         let world = server.world_mut();
         let scene = open_scene(world, SceneSpec::new("hall", Vec2::splat(40.0)), ()).unwrap();
-        let handler = world.get_resource_or_init::<TransportHandle>().clone();
-        let run = driver.with_node(|node, _| node.run().run);
-        let port = GatewayPort::new(run, LinkSettings::default(), Arc::new(handler));
-        driver.set_relay(Box::new(port.clone()));
-        let mut outbox = world.get_resource_or_init::<OutboxSettings>();
-        outbox.mtu_bytes = outbox.mtu_bytes.min(GATEWAY_PACKET_BYTES_MAX);
-        let mut outbox = world.get_resource_or_init::<Outbox>();
-        outbox.set_sink(port.sink(None));
+        let port = attach_node(world, driver, LinkSettings::default(), None);
         Self {
             server,
             scene,
@@ -77,7 +66,6 @@ impl Node {
             rows,
             clock: Stopwatch::start(),
             now: Instant::now(),
-            _driver: driver,
         }
     }
 
@@ -141,7 +129,7 @@ impl Gateway {
     fn start(nats: &NatsServer, id: u32, node: &mut Node) -> Self {
         let settings = GatewaySettings {
             login_nodes: BTreeSet::from([ClusterNodeId(0)]),
-            links: LinkSettings::default(),
+            ..GatewaySettings::default()
         };
         let run = unix_ms();
         let bus = bus(nats, BusPeer::Gateway(GatewayId(id)), run);

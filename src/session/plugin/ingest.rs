@@ -12,7 +12,7 @@ use tracing::debug;
 use super::client_messages::{Handled, MessageBatch, handle_message, handle_with_world};
 use super::control::{SessionClient, SessionUserData};
 use super::effects::{end_session, with_key, write_effects};
-use super::logins::apply_login_decisions;
+use super::logins::{apply_login_decisions, continue_session};
 use super::settings::{SessionSettings, SessionStats};
 use crate::inbox::{
     ConnectionInfo, DisconnectReason, InboundMessage, Inbox, InboxSettings, WorkBudget,
@@ -28,6 +28,9 @@ use crate::sim::clock::Stopwatch;
 use crate::sim::{Overload, SimTick, StateHasher};
 use crate::wire::{ClientId, MessageClass};
 
+/// Ticks after which the messages of a client that comes from another process are handled, although it controls nothing.
+const HELD_TICKS_MAX: u64 = 32;
+
 /// Messages that are taken per lock of the intake.
 const BATCH_MAX: usize = 32;
 
@@ -36,6 +39,8 @@ const BATCH_MAX: usize = 32;
 pub(super) struct IngestState {
     budget: WorkBudget,
     connections: Vec<(ClientId, ConnectionInfo)>,
+    /// Clients that another process has served until now, whose messages wait until they control an object, or until a tick.
+    held: Vec<(ClientId, u64)>,
     batch: Vec<InboundMessage>,
     output: MessageBatch,
     ended: Vec<(ClientId, DisconnectReason)>,
@@ -48,19 +53,29 @@ pub(super) struct IngestState {
 }
 
 impl IngestState {
-    pub fn hash(&self, hasher: &mut StateHasher) {
+    pub fn hash(&self, inbox: &Inbox, hasher: &mut StateHasher) {
         hasher.write_u64(self.budget.threshold_ns());
+        for &(client, until_tick) in &self.held {
+            hasher.write_u64(client.0.into());
+            hasher.write_u64(until_tick);
+            for message in inbox.intake().queue.client_messages(client) {
+                let bytes = message.bytes.iter();
+                bytes.for_each(|&byte| hasher.write_u64(byte.into()));
+            }
+        }
     }
 }
 
 /// Handles all connection events, and messages up to the budget.
 ///
 /// Hooks and observers run in between and may connect clients themselves. So the state is moved out, and an empty one is left
-/// in its place: what such a call stores there is not needed afterwards.
+/// in its place: of what such a call stores there, only the held clients are needed afterwards.
 pub(super) fn ingest(world: &mut World) {
     let mut state = std::mem::take(&mut *world.resource_mut::<IngestState>());
     ingest_with(world, &mut state);
-    *world.resource_mut::<IngestState>() = state;
+    let mut own = world.resource_mut::<IngestState>();
+    state.held.append(&mut own.held);
+    *own = state;
 }
 
 fn ingest_with(world: &mut World, state: &mut IngestState) {
@@ -88,13 +103,19 @@ fn ingest_with(world: &mut World, state: &mut IngestState) {
         .resource::<Authentication>()
         .drain_decisions(&mut state.decisions);
     apply_login_decisions(world, &mut state.decisions, &mut state.effects);
+    release_held(world, &mut state.held);
     handle_messages(world, state);
     let inbox = world.resource::<Inbox>();
     inbox.intake().queue.take_ended(&mut state.ended);
     inbox.intake().queue.take_flooding(&mut state.flooding);
     inbox.intake().queue.take_shut_out(&mut state.shut_out);
-    for (client, _) in state.ended.drain(..) {
-        world.resource_mut::<Sessions>().on_disconnect(client);
+    for (client, reason) in state.ended.drain(..) {
+        let mut sessions = world.resource_mut::<Sessions>();
+        if reason == DisconnectReason::Moved {
+            sessions.end(client, LogoutReason::Moved);
+        } else {
+            sessions.on_disconnect(client);
+        }
         write_effects(world, &mut state.effects);
     }
     for client in state.flooding.drain(..) {
@@ -152,6 +173,7 @@ fn open_sessions(world: &mut World, state: &mut IngestState) {
         });
         let client_entity = world.spawn_empty().id();
         let user_data = connected.user_data.clone();
+        let continues = connected.continues.and(connected.claims.player);
         let mut sessions = world.resource_mut::<Sessions>();
         sessions.open((client, client_entity), connected, is_banned);
         // An observer of the component finds the session.
@@ -161,10 +183,30 @@ fn open_sessions(world: &mut World, state: &mut IngestState) {
         }
         opened.insert(SessionClient::new(client));
         write_effects(world, &mut state.effects);
+        if let Some(player) = continues {
+            continue_session(world, client, player, &mut state.effects);
+            let until_tick = world.resource::<SimTick>().0 + HELD_TICKS_MAX;
+            state.held.push((client, until_tick));
+        }
     }
     let open = world.resource::<Sessions>().len();
     let mut stats = world.resource_mut::<SessionStats>();
     stats.peak = stats.peak.max(open);
+}
+
+/// Releases the messages of clients that came from another process and control an object now: before, most would be refused.
+fn release_held(world: &World, held: &mut Vec<(ClientId, u64)>) {
+    let (sessions, tick) = (world.resource::<Sessions>(), world.resource::<SimTick>().0);
+    held.retain(|&(client, until_tick)| {
+        let session = sessions.get(client);
+        let controls = session.is_none_or(|session| session.controlled_entity.is_some());
+        let mut intake = world.resource::<Inbox>().intake();
+        let is_over = controls || tick >= until_tick || intake.queue.has_ended(client);
+        if is_over {
+            intake.queue.release(client);
+        }
+        !is_over
+    });
 }
 
 /// Handles messages until the tick's budget is used up.
@@ -274,7 +316,10 @@ fn finish_tick(world: &mut World, effects: &mut Vec<SessionEffect>) {
 pub fn connect(world: &mut World, connected: ConnectionInfo) -> Result<ClientId, AcceptError> {
     let client = world.resource::<TransportHandle>().connect(connected)?;
     begin_tick(world);
-    open_sessions(world, &mut IngestState::default());
+    let mut state = IngestState::default();
+    open_sessions(world, &mut state);
+    let mut own = world.resource_mut::<IngestState>();
+    own.held.append(&mut state.held);
     let sessions = world.resource::<Sessions>();
     match sessions.get(client) {
         Some(_) => Ok(client),

@@ -2,6 +2,7 @@
 
 mod authentication;
 mod bans;
+mod continued;
 mod control;
 mod lifecycle;
 mod overload;

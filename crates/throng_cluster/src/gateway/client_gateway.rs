@@ -30,12 +30,32 @@ const IDLE: Duration = Duration::from_millis(10);
 /// let settings = GatewaySettings { login_nodes: [ClusterNodeId(1), ClusterNodeId(2)].into(), ..GatewaySettings::default() };
 /// assert_eq!(settings.links.piece_bytes, 30_000);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewaySettings {
     /// The nodes for clients whose player is not known to be on a node.
     pub login_nodes: BTreeSet<ClusterNodeId>,
     /// Times and limits of the links to nodes.
     pub links: LinkSettings,
+    /// How long a client whose node is gone waits for another one to claim its player, in milliseconds. Then it is closed.
+    pub node_wait_ms: u64,
+    /// Maximum number of messages of a client that wait for its next node. Beyond it, older *Inputs* are dropped; a client without any is
+    /// closed.
+    pub waiting_messages_max: usize,
+    /// The same in bytes.
+    pub waiting_bytes_max: usize,
+}
+
+impl Default for GatewaySettings {
+    /// No nodes for logins; clients wait for five seconds, with 256 messages or 64 KiB.
+    fn default() -> Self {
+        Self {
+            login_nodes: BTreeSet::new(),
+            links: LinkSettings::default(),
+            node_wait_ms: 5_000,
+            waiting_messages_max: 256,
+            waiting_bytes_max: 64 << 10,
+        }
+    }
 }
 
 struct SharedGateway {
@@ -105,7 +125,7 @@ impl ClientGateway {
             bus.set_waker(Waker::from(Arc::new(WeakWaker(shared))));
             let links = LinkSet::new(run, settings.links);
             SharedGateway {
-                state: Mutex::new(GatewayState::new(bus, links, settings.login_nodes)),
+                state: Mutex::new(GatewayState::new(bus, links, settings)),
                 thread: OnceLock::new(),
                 ends: AtomicBool::new(false),
             }

@@ -126,12 +126,18 @@ impl ClusterNode {
             ClusterReply::Owner(None, epoch, _) => _ = self.logins.insert(player, Some(epoch)),
             // It is unknown.
             ClusterReply::Refused(_) => _ = self.logins.insert(player, Some(0)),
-            ClusterReply::Owner(Some(owner), ..) => {
+            ClusterReply::Owner(Some(owner), epoch, _) => {
                 self.logins.remove(&player);
                 if owner == self.run {
                     // An earlier request was done.
                     self.next_arrivals_ms = now_ms;
-                } else if self.refused_logins.len() < REFUSED_LOGINS_MAX {
+                    return;
+                }
+                if owner.node != self.run.node {
+                    // The gateway of its client does not know it, such as after a restart.
+                    self.route_to(player, epoch, owner.node);
+                }
+                if self.refused_logins.len() < REFUSED_LOGINS_MAX {
                     let refused = (player, RefusedWrite::NotOwner);
                     self.refused_logins.push(refused);
                 }

@@ -92,6 +92,9 @@ pub enum DisconnectReason {
     Closed,
     /// Timeout, or malformed data.
     Lost,
+    /// Another server process serves the client from now on, over the same connection. Only a gateway of a cluster reports it: the session
+    /// ends at once.
+    Moved,
 }
 
 /// A received message.
@@ -203,12 +206,36 @@ impl MessageQueue {
         debug_assert!(before.is_none(), "numbers of clients are not given twice");
     }
 
+    /// Creates the queue of a client that another process has served until now, as that of a player. Its messages are counted on from the
+    /// last one for that process, and wait until [`release`](Self::release).
+    pub fn open_continued(&mut self, client: ClientId, last_message: u16) {
+        self.open(client);
+        if let Some(lane) = self.client_queues.get_mut(&client) {
+            (lane.received, lane.is_player, lane.is_held) = (last_message, true, true);
+        }
+    }
+
+    /// The messages of a client that waited since [`open_continued`](Self::open_continued) may be taken from now on.
+    pub fn release(&mut self, client: ClientId) {
+        if let Some(lane) = self.client_queues.get_mut(&client) {
+            lane.is_held = false;
+        }
+        self.acknowledge(client);
+    }
+
+    /// Whether a client has no queue, or its connection has ended.
+    #[must_use]
+    pub fn has_ended(&self, client: ClientId) -> bool {
+        let lane = self.client_queues.get(&client);
+        lane.is_none_or(|lane| lane.ended.is_some())
+    }
+
     /// The tick has handled the client's connection: its messages may be taken from now on.
     pub fn acknowledge(&mut self, client: ClientId) {
         let Some(lane) = self
             .client_queues
             .get_mut(&client)
-            .filter(|lane| !lane.is_acknowledged)
+            .filter(|lane| !lane.is_acknowledged && !lane.is_held)
         else {
             return;
         };
@@ -217,7 +244,12 @@ impl MessageQueue {
         self.backlog.add(lane, lane.waiting);
         if lane.waiting > 0 {
             lane.is_scheduled = true;
-            self.unauthenticated.push_back(client);
+            let ring = if lane.is_player {
+                &mut self.players
+            } else {
+                &mut self.unauthenticated
+            };
+            ring.push_back(client);
         } else {
             self.ended.extend(lane.ended.map(|reason| (client, reason)));
         }

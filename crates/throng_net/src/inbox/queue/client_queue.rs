@@ -30,6 +30,8 @@ pub(super) struct ClientQueue {
     pub is_player: bool,
     /// Whether the tick has handled its connection. Before that no message is taken.
     pub is_acknowledged: bool,
+    /// Whether its messages wait until the tick releases them.
+    pub is_held: bool,
     /// Whether it is in the ring of clients with waiting messages.
     pub is_scheduled: bool,
     /// Whether it is in the list of clients with a refused message.
@@ -52,6 +54,7 @@ impl ClientQueue {
             received: 0,
             is_player: false,
             is_acknowledged: false,
+            is_held: false,
             is_scheduled: false,
             is_in_refused: false,
             is_flooding: false,

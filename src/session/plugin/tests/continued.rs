@@ -1,0 +1,202 @@
+//! Clients that come from another server process, and go to one, over the same connection.
+
+use super::lifecycle::{controls, drop_connection, log_in, settings, state};
+use super::*;
+use crate::inbox::ContinuedConnection;
+use crate::session::{Ban, BanTarget, SessionState};
+use crate::wire::{ClientInput, SessionNotice};
+
+fn continuing(last_message: u16, last_input: Option<u16>) -> ConnectionInfo {
+    let continued = ContinuedConnection {
+        last_message,
+        last_input,
+    };
+    ConnectionInfo::player(7)
+        .without_loading()
+        .continuing(continued)
+}
+
+/// A client that continues, after the tick in which it has arrived.
+fn arrive(app: &mut App, connected: ConnectionInfo) -> ClientId {
+    let transport = app.world().resource::<TransportHandle>().clone();
+    let client = transport.connect(connected).unwrap();
+    app.update();
+    client
+}
+
+fn last_input(app: &App, client: ClientId) -> u16 {
+    app.world().resource::<Sessions>().last_input(client)
+}
+
+fn input(seq: u16) -> ClientMessage<'static> {
+    ClientMessage::Input(ClientInput {
+        seq,
+        ..ClientInput::default()
+    })
+}
+
+#[test]
+fn continuing_client_plays_without_a_login() {
+    let (mut app, _) = settings(|settings| settings.players_max = 1);
+    // The server is full, and another client is queued.
+    log_in(&mut app, 8);
+    let queued = log_in(&mut app, 9);
+    assert_eq!(state(&app, queued), Some(SessionState::Queued));
+    let client = arrive(&mut app, continuing(3, None));
+    let login = LoggedIn {
+        client,
+        client_entity: session_of(&app, client),
+        player: PlayerId(7),
+    };
+    assert_eq!(written::<LoggedIn>(&app), [login]);
+    let notices = written::<SessionNoticeRequest>(&app).into_iter();
+    let notices: Vec<SessionNotice> = notices
+        .filter(|notice| notice.client == client)
+        .map(|notice| notice.notice)
+        .collect();
+    let [discards, SessionNotice::Welcome { player: 7, .. }] = notices[..] else {
+        panic!("{notices:?}");
+    };
+    assert_eq!(discards, SessionNotice::Resumed { keeps_state: false });
+    assert_eq!(state(&app, client), Some(SessionState::InWorld));
+    assert_eq!(state(&app, queued), Some(SessionState::Queued));
+}
+
+#[test]
+fn messages_of_a_continuing_client_are_counted_on() {
+    let (mut app, _) = settings(|_| ());
+    let client = arrive(&mut app, continuing(u16::MAX, None));
+    assert_eq!(last_input(&app, client), u16::MAX);
+    app.update();
+    for expected in [0, 1] {
+        send(&mut app, client, ClientMessage::Ping { number: 1 });
+        app.update();
+        assert_eq!(last_input(&app, client), expected);
+    }
+}
+
+#[test]
+fn inputs_for_the_former_process_are_not_handled_again() {
+    let (mut app, _) = settings(|_| ());
+    let client = arrive(&mut app, continuing(900, Some(40)));
+    let seqs = |app: &App| -> Vec<u16> {
+        let inputs = written::<PlayerInput>(app).into_iter();
+        inputs.map(|input| input.input.seq).collect()
+    };
+    assert_eq!(last_input(&app, client), 40);
+    for seq in [39, 40, 41] {
+        send(&mut app, client, input(seq));
+    }
+    app.update();
+    assert_eq!(seqs(&app), [41]);
+    assert_eq!(last_input(&app, client), 41);
+}
+
+#[test]
+fn messages_sent_before_the_tick_of_the_arrival_are_handled() {
+    let (mut app, _) = settings(|_| ());
+    let transport = app.world().resource::<TransportHandle>().clone();
+    let client = transport.connect(continuing(900, Some(40))).unwrap();
+    // More than a client may send that has not logged in.
+    for seq in 41..61 {
+        send(&mut app, client, input(seq));
+    }
+    // It controls its object from the second tick on.
+    app.update();
+    assert_eq!(written::<PlayerInput>(&app), []);
+    app.update();
+    assert_eq!(last_input(&app, client), 60);
+    assert_eq!(written::<PlayerInput>(&app).len(), 20);
+}
+
+#[test]
+fn continuing_client_without_an_object_is_heard_after_a_while() {
+    let mut app = app();
+    let client = arrive(&mut app, continuing(3, None));
+    send(&mut app, client, ClientMessage::Logout);
+    for _ in 0..31 {
+        app.update();
+        assert_eq!(state(&app, client), Some(SessionState::Entering));
+    }
+    app.update();
+    assert_eq!(state(&app, client), None);
+    // If it moves on, its session ends at once.
+    let client = arrive(&mut app, continuing(3, None));
+    send(&mut app, client, ClientMessage::Ping { number: 1 });
+    let transport = app.world().resource::<TransportHandle>().clone();
+    transport.disconnect(client, DisconnectReason::Moved);
+    app.update();
+    assert_eq!(state(&app, client), None);
+}
+
+#[test]
+fn session_of_a_moved_client_ends_at_once() {
+    let (mut app, _) = settings(|_| ());
+    let [stays, goes] = [7, 8].map(|player| log_in(&mut app, player));
+    let [kept, lost] = [stays, goes].map(|client| controls(&app, client).unwrap());
+    app.world_mut().entity_mut(kept).insert(OutlivesSession);
+    let transport = app.world().resource::<TransportHandle>().clone();
+    for client in [stays, goes] {
+        transport.disconnect(client, DisconnectReason::Moved);
+    }
+    app.update();
+    let logouts = written::<LoggedOut>(&app);
+    let logouts: Vec<_> = logouts.iter().map(|of| (of.client, of.reason)).collect();
+    let moved = [stays, goes].map(|client| (client, LogoutReason::Moved));
+    assert_eq!(logouts, moved);
+    assert_eq!([stays, goes].map(|client| state(&app, client)), [None; 2]);
+    // An object that outlives its session waits for another client.
+    assert!(app.world().get_entity(lost).is_err());
+    assert!(app.world().get::<Object>(kept).is_some());
+    assert_eq!(app.world().get::<ControlledBy>(kept), None);
+    let again = connect_as(&mut app, 7);
+    assert!(control(app.world_mut(), again, kept));
+}
+
+#[test]
+fn object_that_outlives_a_lost_session_is_not_marked_as_away() {
+    let (mut app, _) = settings(|settings| settings.reconnect_grace_s = 0.2);
+    let client = log_in(&mut app, 7);
+    let object = controls(&app, client).unwrap();
+    app.world_mut().entity_mut(object).insert(OutlivesSession);
+    drop_connection(&mut app, client);
+    assert!(app.world().get::<AwaitingReconnect>(object).is_some());
+    while state(&app, client).is_some() {
+        app.update();
+    }
+    assert!(app.world().get::<AwaitingReconnect>(object).is_none());
+    assert!(app.world().get::<Object>(object).is_some());
+}
+
+#[test]
+fn continuing_client_takes_over_the_session_of_its_player() {
+    let (mut app, _) = settings(|_| ());
+    let before = log_in(&mut app, 7);
+    let (session, object) = (session_of(&app, before), controls(&app, before));
+    let client = arrive(&mut app, continuing(5, None));
+    assert_eq!(state(&app, before), None);
+    assert_eq!(state(&app, client), Some(SessionState::InWorld));
+    assert_eq!(
+        (session_of(&app, client), controls(&app, client)),
+        (session, object)
+    );
+    assert_eq!(written::<SessionResumed>(&app).len(), 1);
+    assert_eq!(written::<LoggedOut>(&app), []);
+}
+
+#[test]
+fn banned_player_does_not_continue() {
+    let (mut app, _) = settings(|_| ());
+    let mut bans = app.world_mut().resource_mut::<crate::session::BanList>();
+    let ban = Ban {
+        target: BanTarget::Player(PlayerId(7)),
+        reason: String::new(),
+        issued_by: String::new(),
+        issued_unix_s: 0,
+        until_unix_s: None,
+    };
+    bans.add(ban).unwrap();
+    let client = arrive(&mut app, continuing(5, None));
+    assert_eq!(state(&app, client), None);
+    assert_eq!(written::<LoggedIn>(&app), []);
+}
