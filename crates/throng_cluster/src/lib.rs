@@ -25,10 +25,12 @@
 //! | `store` | the contract of a store |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
 //! | `node` | a node |
+//! | `node/gateways` | the gateways that have to know where players are |
 //! | `node/held_player` | a player in the memory of a node |
 //! | `node/replies` | how a node handles replies |
 //! | `node/requests` | which request of a node is pending |
 //! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |
+//! | `presence/` | which nodes and gateways are there |
 //! | `driver/` | drives a node with a store and a bus, in threads of its own |
 //! | `plugin/` | the players of a node in a Bevy app (feature `bevy`) |
 //! | `link/` | packets of clients between nodes and gateways: reliable over the bus |
@@ -47,6 +49,7 @@ mod node;
 mod plugin;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod presence;
 mod request;
 mod routes;
 mod rows;
@@ -77,6 +80,9 @@ pub use plugin::{
 };
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresRows;
+pub use presence::{
+    KnownPeer, PEER_NAME_BYTES_MAX, PeerChange, PeerClash, PeerDirectory, PeerPresence,
+};
 pub use request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
     RUNS_PER_PROCESS, RefusedWrite,

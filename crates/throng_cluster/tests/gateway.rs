@@ -128,6 +128,7 @@ impl Gateway {
         let settings = GatewaySettings {
             login_nodes,
             links: links(),
+            ..GatewaySettings::default()
         };
         let run = unix_ms();
         let bus = bus(nats, BusPeer::Gateway(GATEWAY), run);

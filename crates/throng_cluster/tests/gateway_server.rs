@@ -142,6 +142,7 @@ impl Gateway {
         let settings = GatewaySettings {
             login_nodes: BTreeSet::from([ClusterNodeId(0)]),
             links: LinkSettings::default(),
+            ..GatewaySettings::default()
         };
         let run = unix_ms();
         let bus = bus(nats, BusPeer::Gateway(GatewayId(id)), run);

@@ -1,14 +1,14 @@
 //! What the endpoints and the thread of a gateway share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use throng_net::inbox::{ConnectionInfo, DisconnectReason};
 use throng_net::outbox::PacketSink;
 use throng_protocol::wire::{ClientId, CloseReason};
 
+use super::login_nodes::LoginNodes;
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusEvent, BusMessage, BusPeer, MessageBus};
-use crate::ids::ClusterNodeId;
 use crate::link::{LinkClient, LinkEvent, LinkSet};
 use crate::routes::PlayerRoutes;
 
@@ -36,8 +36,10 @@ pub(super) struct GatewayState {
     pub bus: MessageBus,
     pub links: LinkSet,
     pub stats: GatewayStats,
-    routes: PlayerRoutes,
-    login_nodes: BTreeSet<ClusterNodeId>,
+    pub nodes: LoginNodes,
+    pub routes: PlayerRoutes,
+    /// No client is accepted any more.
+    is_closing: bool,
     /// The node of each client.
     clients: BTreeMap<ClientId, BusPeer>,
     closing: Vec<(ClientId, CloseReason)>,
@@ -46,13 +48,14 @@ pub(super) struct GatewayState {
 }
 
 impl GatewayState {
-    pub fn new(bus: MessageBus, links: LinkSet, login_nodes: BTreeSet<ClusterNodeId>) -> Self {
+    pub fn new(bus: MessageBus, links: LinkSet, nodes: LoginNodes) -> Self {
         Self {
             bus,
             links,
             stats: GatewayStats::default(),
+            nodes,
             routes: PlayerRoutes::default(),
-            login_nodes,
+            is_closing: false,
             clients: BTreeMap::new(),
             closing: Vec::new(),
             last_client: 0,
@@ -66,22 +69,24 @@ impl GatewayState {
             .claims
             .player
             .and_then(|player| self.routes.get(player));
-        if let Some(route) = route {
-            let node = BusPeer::Node(route.node);
-            return self.links.is_linked(node).then_some(node);
+        // Of a node that is gone, the player may be nobody's now.
+        if let Some(route) = route
+            && self.links.is_linked(BusPeer::Node(route.node))
+        {
+            return Some(BusPeer::Node(route.node));
         }
         let mut counts: BTreeMap<BusPeer, usize> = BTreeMap::new();
         for node in self.clients.values() {
             *counts.entry(*node).or_default() += 1;
         }
-        let nodes = self.login_nodes.iter().map(|node| BusPeer::Node(*node));
+        let nodes = self.nodes.open().into_iter().map(BusPeer::Node);
         let linked = nodes.filter(|node| self.links.is_linked(*node));
         linked.min_by_key(|node| counts.get(node).copied().unwrap_or(0))
     }
 
     /// Gives a client to a node. O(clients).
     pub fn connect(&mut self, info: ConnectionInfo) -> Option<ClientId> {
-        let node = self.node_for(&info);
+        let node = self.node_for(&info).filter(|_| !self.is_closing);
         let client = node.and_then(|node| {
             let client = ClientId(self.last_client.checked_add(1)?);
             RelayedMessage::Connected(info).write(&mut self.buffer);
@@ -126,16 +131,41 @@ impl GatewayState {
         }
     }
 
+    /// Closes all clients, and accepts no more.
+    pub fn close_all(&mut self, reason: CloseReason) {
+        self.is_closing = true;
+        let clients: Vec<ClientId> = self.clients.keys().copied().collect();
+        for client in clients {
+            // Not closed by the client: it may resume at another gateway.
+            self.end(client, DisconnectReason::Lost);
+            self.closing.push((client, reason));
+        }
+        let last = self.nodes.directory.end();
+        let _ = self.bus.send(BusPeer::All, &last);
+    }
+
+    /// Whether all clients were closed, and all nodes know it.
+    pub fn is_closed(&self) -> bool {
+        self.is_closing && self.closing.is_empty()
+    }
+
+    pub fn client_count(&self) -> usize {
+        self.clients.len()
+    }
+
     /// Handles what has arrived, and sends what waits.
     pub fn step(&mut self, now_ms: u64, sink: &mut dyn PacketSink) {
         while let Some(event) = self.bus.receive() {
             match event {
-                BusEvent::Message { from, bytes, .. } => {
-                    if !self.links.receive(now_ms, from, &bytes) {
+                BusEvent::Message { from, run, bytes } => {
+                    let directory = &mut self.nodes.directory;
+                    if !directory.receive(now_ms, (from, run), &bytes)
+                        && !self.links.receive(now_ms, from, &bytes)
+                    {
                         self.on_bus_message(from, &bytes);
                     }
                 }
-                BusEvent::Refused(error) => tracing::debug!(%error, "bus message refused"),
+                BusEvent::Refused(refusal) => self.nodes.directory.on_refused(refusal),
                 BusEvent::Disconnected => tracing::warn!("bus disconnected; connecting again"),
                 // Links notice what is missing.
                 BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {}
@@ -148,14 +178,25 @@ impl GatewayState {
             self.on_link(event, sink);
         }
         sink.flush();
-        for node in &self.login_nodes {
-            self.links.greet(BusPeer::Node(*node));
-        }
+        self.follow_presence(now_ms);
         let bus = &mut self.bus;
         self.links.poll(now_ms, |peer, piece| {
             // What is not sent is repeated.
             let _ = bus.send(peer, &piece);
         });
+    }
+
+    /// Broadcasts the presence of this gateway, and greets all nodes.
+    fn follow_presence(&mut self, now_ms: u64) {
+        let load = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
+        self.nodes.directory.set_load(load, self.is_closing);
+        if let Some(presence) = self.nodes.directory.poll(now_ms) {
+            let _ = self.bus.send(BusPeer::All, &presence);
+        }
+        while self.nodes.directory.next_change().is_some() {}
+        for node in self.nodes.all() {
+            self.links.greet(BusPeer::Node(node));
+        }
     }
 
     fn on_bus_message(&mut self, from: BusPeer, bytes: &[u8]) {

@@ -10,18 +10,21 @@
 //! too much waits is closed as [`SlowConsumer`](throng_protocol::wire::CloseReason::SlowConsumer); the tick never waits. When a node is gone, its gateways close its clients;
 //! when a gateway is gone, its clients are lost at the node. In both cases they may come back with their token.
 //!
-//! A new client goes to the node of its player if a route says so, else to the node for logins with the fewest clients of this gateway.
+//! A new client goes to the node of its player if a route says so and the node is there, else to the node for logins with the fewest clients
+//! of this gateway. Nodes for logins are those that broadcast their presence and do not drain.
 //!
 //! | file | contains |
 //! |---|---|
 //! | `relayed_message` | what a gateway and a node send each other about a client |
 //! | `client_gateway` | the gateway: a [`ConnectionHandler`](throng_net::ConnectionHandler) for its endpoints, and its thread |
 //! | `gateway_state` | what the endpoints and the thread of a gateway share |
+//! | `login_nodes` | the nodes that a gateway knows |
 //! | `gateway_port` | the node's end |
 
 mod client_gateway;
 mod gateway_port;
 mod gateway_state;
+mod login_nodes;
 mod relayed_message;
 
 pub use client_gateway::{ClientGateway, GatewaySettings};
