@@ -24,6 +24,7 @@
 //! | `rows` | the rows in memory: what every store has to do |
 //! | `store` | the contract of a store |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
+//! | `postgres/overview` | what operators see of the rows |
 //! | `node` | a node |
 //! | `node/gateways` | the gateways that have to know where players are |
 //! | `node/held_player` | a player in the memory of a node |
@@ -79,7 +80,7 @@ pub use plugin::{
     PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
 };
 #[cfg(feature = "postgres")]
-pub use postgres::PostgresRows;
+pub use postgres::{NodeOverview, PlayerOverview, PostgresRows};
 pub use presence::{
     KnownPeer, PEER_NAME_BYTES_MAX, PeerChange, PeerClash, PeerDirectory, PeerPresence,
 };
