@@ -21,15 +21,19 @@
 //! |---|---|
 //! | `ids` | nodes, their runs, gateways, records |
 //! | `request` | requests to a store, and the replies |
+//! | `request/scenes` | those about scenes |
 //! | `rows` | the rows in memory: what every store has to do |
 //! | `store` | the contract of a store |
+//! | `rows/scenes`, `postgres/scenes` | the rows of scenes |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
 //! | `postgres/overview` | what operators see of the rows |
 //! | `node` | a node |
-//! | `node/gateways` | the gateways that have to know where players are |
+//! | `node/gateways` | what others learn about a node: its load, and routes to its players |
 //! | `node/held_player` | a player in the memory of a node |
 //! | `node/replies` | how a node handles replies |
 //! | `node/requests` | which request of a node is pending |
+//! | `node/scenes` | which scenes a node runs |
+//! | `node/placement` | which node is to run a scene |
 //! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |
 //! | `presence/` | which nodes and gateways are there |
 //! | `driver/` | drives a node with a store and a bus, in threads of its own |
@@ -86,7 +90,8 @@ pub use presence::{
 };
 pub use request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
-    RUNS_PER_PROCESS, RefusedWrite,
+    RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply, SceneRequest,
+    SceneTable,
 };
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;

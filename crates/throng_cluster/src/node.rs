@@ -2,8 +2,10 @@
 
 mod gateways;
 mod held_player;
+mod placement;
 mod replies;
 mod requests;
+mod scenes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,6 +13,7 @@ use throng_core::ids::PlayerId;
 
 use self::held_player::{HeldPlayers, HeldState};
 use self::requests::{PendingRequests, RequestKind, RequestWork, WrittenGroup};
+use self::scenes::NodeScenes;
 use crate::ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 use crate::request::{Arrival, ClusterRequest, RefusedWrite};
 use crate::routes::PlayerRoute;
@@ -80,6 +83,15 @@ pub struct NodeSettings {
     pub adopted_players_max: usize,
     /// After which a route that was not acknowledged is sent again.
     pub route_interval_ms: u64,
+    /// Between two reads of all nodes and scenes.
+    pub scene_read_interval_ms: u64,
+    /// How long a new run waits before it claims scenes, so that nodes that start together share them.
+    pub scene_settle_ms: u64,
+    /// The load that a scene adds to the one that its node reports, so that scenes without players are shared, too. Equal on all nodes: else
+    /// several of them claim the same scene, and one gets it.
+    pub scene_load: u32,
+    /// After which a node gives a scene back to the node that it is pinned to, which has come back and is available for so long.
+    pub scene_return_after_ms: u64,
 }
 
 impl Default for NodeSettings {
@@ -96,6 +108,10 @@ impl Default for NodeSettings {
             claimed_players_max: 64,
             adopted_players_max: 64,
             route_interval_ms: 1_000,
+            scene_read_interval_ms: 250,
+            scene_settle_ms: 1_000,
+            scene_load: 100,
+            scene_return_after_ms: 5_000,
         }
     }
 }
@@ -133,6 +149,7 @@ pub struct ClusterNode {
     /// Routes that a gateway has not acknowledged, and when they are sent next.
     routes: BTreeMap<(GatewayId, PlayerId), (PlayerRoute, u64)>,
     requests: PendingRequests,
+    scenes: NodeScenes,
     /// Until when it may simulate what it holds; 0 before the first heartbeat of the run.
     valid_until_ms: u64,
     is_superseded: bool,
@@ -160,6 +177,7 @@ impl ClusterNode {
             arrivals: VecDeque::new(),
             routes: BTreeMap::new(),
             requests: PendingRequests::new(),
+            scenes: NodeScenes::new(),
             valid_until_ms: 0,
             is_superseded: false,
             next_heartbeat_ms: 0,
@@ -347,7 +365,10 @@ impl ClusterNode {
         let mut outputs = Vec::new();
         if now_ms >= self.next_heartbeat_ms && self.requests.is_free(RequestKind::Heartbeat) {
             self.next_heartbeat_ms = now_ms + self.settings.heartbeat_interval_ms;
-            let heartbeat = ClusterRequest::Heartbeat { run: self.run };
+            let heartbeat = ClusterRequest::Heartbeat {
+                run: self.run,
+                load: self.scenes.load,
+            };
             self.send(RequestWork::Heartbeat, heartbeat, now_ms, &mut outputs);
         }
         if self.is_valid(now_ms) {
@@ -355,6 +376,7 @@ impl ClusterNode {
             self.read_owners(now_ms, &mut outputs);
             self.adopt_arrivals(now_ms, &mut outputs);
             self.claim(now_ms, &mut outputs);
+            self.poll_scenes(now_ms, &mut outputs);
             self.send_routes(now_ms, &mut outputs);
         }
         outputs
@@ -380,6 +402,7 @@ impl ClusterNode {
         self.arrivals.clear();
         self.routes.clear();
         self.requests.clear();
+        self.scenes.end_run();
         self.valid_until_ms = 0;
         self.next_heartbeat_ms = 0;
         self.stats.runs_ended += 1;
@@ -540,6 +563,9 @@ impl ClusterNode {
     }
 
     fn claim(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
+        if self.is_draining() && self.scenes.has_other_node(self.run) {
+            return;
+        }
         if now_ms >= self.next_claim_ms && self.requests.is_free(RequestKind::Claim) {
             self.next_claim_ms = now_ms + self.settings.claim_interval_ms;
             let request = ClusterRequest::ClaimLate {

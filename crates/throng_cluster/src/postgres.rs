@@ -1,6 +1,6 @@
 //! Rows on a Postgres server.
 //!
-//! The tables `cluster_node` and `cluster_player` are in the schema of the player store, and `throng db migrate` creates them. Each request
+//! The tables `cluster_node`, `cluster_player` and `cluster_scene` are in the schema of the player store, and `throng db migrate` creates them. Each request
 //! is one call of a function of the database, so one statement and one round trip. A process that dies in the middle of it leaves no
 //! rows locked.
 //!
@@ -8,6 +8,7 @@
 //! that is set back). If it does, nodes count as late while they still simulate.
 
 mod overview;
+mod scenes;
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use throng_store::{PostgresSession, PostgresSource, SessionError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use self::scenes::execute_scene;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
@@ -158,6 +160,7 @@ fn execute(
         ClusterRequest::ReadOwner { player } => read_owner(session, *player),
         ClusterRequest::ReadArrivals { run } => read_arrivals(session, *run),
         ClusterRequest::Adopt { run, arrivals } => adopt(session, *run, arrivals),
+        ClusterRequest::Scene(request) => execute_scene(session, request, at_ms),
         ClusterRequest::Save { run, saves } => {
             let ((node, run), saves) = (parameters(*run), SaveColumns::new(saves));
             let [players, epochs, revisions, records] = saves.parameters();
@@ -205,11 +208,11 @@ fn execute_small(
     at_ms: Option<i64>,
 ) -> Result<ClusterReply, ClusterStoreError> {
     let rows = match request {
-        ClusterRequest::Heartbeat { run } => {
-            let (node, run) = parameters(*run);
+        ClusterRequest::Heartbeat { run, load } => {
+            let ((node, run), load) = (parameters(*run), i64::from(*load));
             session.query(
-                "SELECT cluster_heartbeat($1, $2, $3)",
-                &[&node, &run, &at_ms],
+                "SELECT cluster_heartbeat($1, $2, $3, $4)",
+                &[&node, &run, &load, &at_ms],
             )?
         }
         ClusterRequest::EndRun { run } => {
@@ -272,14 +275,18 @@ fn read_nodes(
     at_ms: Option<i64>,
 ) -> Result<ClusterReply, ClusterStoreError> {
     let rows = session.query(
-        "SELECT name, NOT is_dead AND NOT cluster_is_late(heartbeat_ms, $1), node, run FROM cluster_node ORDER BY node",
+        "SELECT name, NOT is_dead AND NOT cluster_is_late(heartbeat_ms, $1), node, run, load, is_draining
+            FROM cluster_node ORDER BY node",
         &[&at_ms],
     )?;
     let nodes = rows.iter().map(|row| {
+        let load: i64 = column(row, 4)?;
         Ok(NodeEntry {
             name: column(row, 0)?,
             is_alive: column(row, 1)?,
             run: run_at(row, 2)?,
+            load: load as u32,
+            is_draining: column(row, 5)?,
         })
     });
     Ok(ClusterReply::Nodes(
@@ -371,6 +378,8 @@ fn reply_of(rows: &[Row]) -> Result<ClusterReply, ClusterStoreError> {
         5 => RefusedWrite::NotLate,
         6 => RefusedWrite::NewerRun,
         7 => RefusedWrite::NodeRuns,
+        20 => RefusedWrite::NodeDrains,
+        21 => RefusedWrite::UnknownNode,
         _ => return Err(foreign(&format!("result {code}"))),
     }))
 }

@@ -1,9 +1,12 @@
 //! The rows of a cluster, in memory: what any store has to do with the same requests.
 
+mod scenes;
+
 use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
+use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
@@ -24,6 +27,8 @@ struct NodeRow {
     run: u64,
     heartbeat_ms: u64,
     is_dead: bool,
+    load: u32,
+    is_draining: bool,
 }
 
 /// The rows of a cluster, in memory.
@@ -31,6 +36,7 @@ struct NodeRow {
 pub struct ClusterRows {
     players: BTreeMap<PlayerId, OwnedPlayerRow>,
     nodes: BTreeMap<ClusterNodeId, NodeRow>,
+    scenes: SceneRows,
 }
 
 impl ClusterRows {
@@ -66,8 +72,8 @@ impl ClusterRows {
         let result = match request {
             ClusterRequest::StartRun { name } => return self.start_run(&name, now_ms),
             ClusterRequest::EndRun { run } => self.end_run(run),
-            ClusterRequest::ReadNodes => return self.read_nodes(now_ms),
-            ClusterRequest::Heartbeat { run } => self.heartbeat(run, now_ms),
+            ClusterRequest::ReadNodes => return ClusterReply::Nodes(self.nodes(now_ms)),
+            ClusterRequest::Heartbeat { run, load } => self.heartbeat(run, load, now_ms),
             ClusterRequest::Save { run, saves } => self.save(run, &saves),
             ClusterRequest::HandOff {
                 run,
@@ -89,6 +95,7 @@ impl ClusterRows {
                 self.claim_late(run, players_max, now_ms)
             }
             ClusterRequest::LogIn { run, player, epoch } => self.log_in(run, player, epoch, now_ms),
+            ClusterRequest::Scene(request) => return self.execute_scene(request, now_ms),
         };
         result.map_or_else(ClusterReply::Refused, |()| ClusterReply::Done)
     }
@@ -111,6 +118,8 @@ impl ClusterRows {
             run: run.run,
             heartbeat_ms: now_ms,
             is_dead: false,
+            load: 0,
+            is_draining: false,
         };
         self.nodes.insert(run.node, row);
         ClusterReply::Started(run)
@@ -123,16 +132,18 @@ impl ClusterRows {
             .ok_or(RefusedWrite::RunEnded)
     }
 
-    fn read_nodes(&self, now_ms: u64) -> ClusterReply {
+    fn nodes(&self, now_ms: u64) -> Vec<NodeEntry> {
         let nodes = self.nodes.iter().map(|(&node, row)| NodeEntry {
             name: row.name.clone(),
             run: NodeRun { node, run: row.run },
             is_alive: !row.is_dead && !is_late(row, now_ms),
+            load: row.load,
+            is_draining: row.is_draining,
         });
-        ClusterReply::Nodes(nodes.collect())
+        nodes.collect()
     }
 
-    fn heartbeat(&mut self, run: NodeRun, now_ms: u64) -> Result<(), RefusedWrite> {
+    fn heartbeat(&mut self, run: NodeRun, load: u32, now_ms: u64) -> Result<(), RefusedWrite> {
         let row = self.nodes.get_mut(&run.node);
         let row = row.ok_or(RefusedWrite::RunEnded)?;
         if run.run < row.run {
@@ -142,6 +153,7 @@ impl ClusterRows {
             return Err(RefusedWrite::RunEnded);
         }
         (row.run, row.heartbeat_ms, row.is_dead) = (run.run, now_ms, false);
+        row.load = load;
         Ok(())
     }
 

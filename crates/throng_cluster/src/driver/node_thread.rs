@@ -145,6 +145,8 @@ impl DriverState {
 
     /// Broadcasts the presence of the node, and follows that of gateways.
     fn poll_presence(&mut self, now_ms: u64) {
+        let (load, is_draining) = (self.node.load(), self.node.is_draining());
+        self.directory.set_load(load, is_draining);
         if let Some(presence) = self.directory.poll(now_ms) {
             self.broadcast(&presence);
         }
@@ -211,7 +213,8 @@ impl DriverState {
 
     /// The newest run of a node that is alive.
     pub fn node_named(&self, name: &str) -> Option<NodeRun> {
-        let mut nodes = self.nodes.iter();
+        // The owner of a scene may be newer than the list of nodes.
+        let mut nodes = self.nodes.iter().chain(&self.node.scene_table().nodes);
         let entry = nodes.find(|entry| entry.name == name && entry.is_alive)?;
         Some(entry.run)
     }

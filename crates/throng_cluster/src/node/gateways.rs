@@ -1,4 +1,4 @@
-//! The gateways that have to know where players are.
+//! What others learn about a node: its load, and routes to its players.
 
 use super::ClusterNode;
 use super::held_player::HeldState;
@@ -6,6 +6,12 @@ use crate::ids::GatewayId;
 use crate::routes::PlayerRoute;
 
 impl ClusterNode {
+    /// Its load, as it was set last.
+    #[must_use]
+    pub const fn load(&self) -> u32 {
+        self.scenes.load
+    }
+
     /// A gateway is there, or has restarted: it gets the routes of all players that this node owns. O(players).
     pub fn add_gateway(&mut self, gateway: GatewayId) {
         if !self.gateways.contains(&gateway) {

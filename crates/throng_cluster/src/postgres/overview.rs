@@ -17,6 +17,10 @@ pub struct NodeOverview {
     pub is_alive: bool,
     /// The age of its heartbeat by the clock of the server, in milliseconds.
     pub heartbeat_age_ms: u64,
+    /// The load of its last heartbeat.
+    pub load: u64,
+    /// Whether it gives up its scenes, and takes no players.
+    pub is_draining: bool,
     /// The players that its newest run owns, adopted or not.
     pub players: u64,
 }
@@ -40,17 +44,20 @@ impl PostgresRows {
     pub fn read_node_overview(&mut self) -> Result<Vec<NodeOverview>, ClusterStoreError> {
         let rows = self.session()?.query(
             "SELECT name, node, run, cluster_is_alive(node, run, NULL), greatest(cluster_now_ms(NULL) - heartbeat_ms, 0),
-                (SELECT count(*) FROM cluster_player p WHERE p.node = n.node AND p.run = n.run)
+                (SELECT count(*) FROM cluster_player p WHERE p.node = n.node AND p.run = n.run), load, is_draining
              FROM cluster_node n ORDER BY name",
             &[],
         )?;
         let node = |row| -> Result<NodeOverview, ClusterStoreError> {
             let (age_ms, players): (i64, i64) = (column(row, 4)?, column(row, 5)?);
+            let load: i64 = column(row, 6)?;
             Ok(NodeOverview {
                 name: column(row, 0)?,
                 run: run_at(row, 1)?,
                 is_alive: column(row, 3)?,
                 heartbeat_age_ms: age_ms as u64,
+                load: load as u64,
+                is_draining: column(row, 7)?,
                 players: players as u64,
             })
         };

@@ -27,6 +27,10 @@ fn save(player: PlayerId, epoch: u64, revision: u64) -> ClusterSave {
     }
 }
 
+fn heartbeat(run: NodeRun) -> ClusterRequest {
+    ClusterRequest::Heartbeat { run, load: 0 }
+}
+
 /// Two nodes that have just sent a heartbeat at 0 ms; the first one has adopted both players, with the epoch 1.
 fn two_nodes() -> ClusterRows {
     let mut rows = ClusterRows::default();
@@ -89,8 +93,7 @@ fn node_is_late_after_1500_ms_and_not_before() {
     }
     for (at_ms, epoch) in [(1_500, 1), (1_501, 2)] {
         let mut rows = two_nodes();
-        let heartbeat = ClusterRequest::Heartbeat { run: run(2, 1) };
-        rows.execute(heartbeat, 1_000);
+        rows.execute(heartbeat(run(2, 1)), 1_000);
         let claim = ClusterRequest::ClaimLate {
             run: run(2, 1),
             players_max: 1,
@@ -108,17 +111,17 @@ fn node_is_late_after_1500_ms_and_not_before() {
 #[test]
 fn run_that_was_declared_dead_stays_dead() {
     let mut rows = two_nodes();
-    rows.execute(ClusterRequest::Heartbeat { run: run(2, 1) }, 1_000);
+    rows.execute(heartbeat(run(2, 1)), 1_000);
     let claim = ClusterRequest::ClaimLate {
         run: run(2, 1),
         players_max: 10,
     };
     rows.execute(claim, 1_501);
-    let late = rows.execute(ClusterRequest::Heartbeat { run: run(1, 1) }, 1_502);
+    let late = rows.execute(heartbeat(run(1, 1)), 1_502);
     assert_eq!(late, ClusterReply::Refused(RefusedWrite::RunEnded));
-    let next = rows.execute(ClusterRequest::Heartbeat { run: run(1, 2) }, 1_503);
+    let next = rows.execute(heartbeat(run(1, 2)), 1_503);
     assert_eq!(next, ClusterReply::Done);
-    let former = rows.execute(ClusterRequest::Heartbeat { run: run(1, 1) }, 1_504);
+    let former = rows.execute(heartbeat(run(1, 1)), 1_504);
     assert_eq!(former, ClusterReply::Refused(RefusedWrite::NewerRun));
 }
 
@@ -136,8 +139,8 @@ fn second_process_of_a_name_waits_for_the_first() {
     for (nth, refused) in [(0, RefusedWrite::NewerRun), (9, RefusedWrite::NewerRun)] {
         let mut former = run(1, 1);
         former.run += nth;
-        let heartbeat = rows.execute(ClusterRequest::Heartbeat { run: former }, 1_502);
-        assert_eq!(heartbeat, ClusterReply::Refused(refused));
+        let late = rows.execute(heartbeat(former), 1_502);
+        assert_eq!(late, ClusterReply::Refused(refused));
         let ended = rows.execute(ClusterRequest::EndRun { run: former }, 1_502);
         assert_eq!(ended, ClusterReply::Refused(RefusedWrite::RunEnded));
     }
@@ -198,7 +201,7 @@ fn older_state_is_refused_with_all_of_its_group() {
 #[test]
 fn only_a_late_node_that_has_not_adopted_loses_a_player_again() {
     let take_back = |rows: &mut ClusterRows, now_ms| {
-        rows.execute(ClusterRequest::Heartbeat { run: run(1, 1) }, now_ms);
+        rows.execute(heartbeat(run(1, 1)), now_ms);
         let request = ClusterRequest::TakeBack {
             run: run(1, 1),
             player: PLAYER,

@@ -5,7 +5,7 @@ mod faults;
 mod world;
 
 use faults::FaultRates;
-use world::{PLAYERS, SimulatedCluster};
+use world::{PLAYERS, SCENES, SimulatedCluster};
 
 /// Runs with faults for so long, then without, and checks that all players are in the world again. Returns the hand-offs.
 fn play(seed: u64, rates: FaultRates, faulty_ms: u64) -> u64 {
@@ -52,13 +52,35 @@ fn each_fault_alone_is_survived() {
 }
 
 #[test]
+fn scenes_move_only_when_nodes_fail_or_drain() {
+    let mut cluster = SimulatedCluster::new(1, FaultRates::NONE);
+    while cluster.now_ms < 10_000 {
+        cluster.step();
+    }
+    // Each was claimed once, whatever the loads have been.
+    assert_eq!(cluster.scene_changes(), SCENES as u64);
+    for (rates, least) in [(FaultRates::SINGLE[0].1, 2), (FaultRates::SINGLE[2].1, 5)] {
+        let mut cluster = SimulatedCluster::new(1, rates);
+        while cluster.now_ms < 20_000 {
+            cluster.step();
+        }
+        let changes = cluster.scene_changes();
+        assert!(changes > least * SCENES as u64, "{changes} changes");
+    }
+}
+
+#[test]
 fn run_is_reproducible_by_its_seed() {
     let trace = |seed| {
         let mut cluster = SimulatedCluster::new(seed, FaultRates::ALL);
         for _ in 0..1_000 {
             cluster.step();
         }
-        (cluster.handed_off(), cluster.owners())
+        (
+            cluster.handed_off(),
+            cluster.owners(),
+            cluster.scene_changes(),
+        )
     };
     assert_eq!(trace(5), trace(5));
     assert_ne!(trace(5), trace(6));
