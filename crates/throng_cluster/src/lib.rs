@@ -80,8 +80,9 @@ pub use node::{
 };
 #[cfg(feature = "bevy")]
 pub use plugin::{
-    ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterSystems, FrozenPlayer, LeaveReason,
-    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
+    ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterScenes, ClusterSystems, FrozenPlayer,
+    LeaveReason, PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
+    SceneAssigned, ScenePlace, SceneRemoved,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::{NodeOverview, PlayerOverview, PostgresRows};

@@ -231,16 +231,7 @@ impl ClusterNode {
         let first_claim_ms = *scenes.first_claim_ms.get_or_insert(now_ms + settle_ms);
         let own = scenes.node(run).map(|entry| entry.name.clone());
         let is_due = now_ms >= scenes.next_write_ms;
-        let (work, request) = if let Some(name) = own.filter(|_| is_due)
-            && let Some(is_draining) = scenes.draining
-        {
-            let request = SceneRequest::SetDraining { name, is_draining };
-            (SceneWork::SetDraining, request)
-        } else if !scenes.undeclared.is_empty() && is_due {
-            let scenes = scenes.undeclared.clone();
-            let work = SceneWork::Declare(scenes.len());
-            (work, SceneRequest::Declare { run, scenes })
-        } else if let Some((scene, epoch)) = scenes.given_up.pop_front() {
+        let (work, request) = if let Some((scene, epoch)) = scenes.given_up.pop_front() {
             let work = SceneWork::GiveUp(scene.clone(), epoch);
             (work, SceneRequest::GiveUp { run, scene, epoch })
         } else if now_ms >= first_claim_ms
@@ -251,6 +242,16 @@ impl ClusterNode {
         } else if now_ms >= scenes.next_read_ms {
             scenes.next_read_ms = now_ms + self.settings.scene_read_interval_ms;
             (SceneWork::Read, SceneRequest::Read)
+        } else if let Some(name) = own.filter(|_| is_due)
+            && let Some(is_draining) = scenes.draining
+        {
+            let request = SceneRequest::SetDraining { name, is_draining };
+            (SceneWork::SetDraining, request)
+        } else if !scenes.undeclared.is_empty() && is_due {
+            // After the rest: if its replies are late, the node goes on with the scenes that are known.
+            let scenes = scenes.undeclared.clone();
+            let work = SceneWork::Declare(scenes.len());
+            (work, SceneRequest::Declare { run, scenes })
         } else {
             return;
         };
@@ -290,3 +291,6 @@ impl ClusterNode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,3 +134,161 @@ impl ClusterRows {
             .ok_or(RefusedWrite::UnknownNode)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::ClusterRequest;
+
+    /// Two nodes that have just started, and a scene without an owner.
+    fn two_nodes() -> (ClusterRows, [NodeRun; 2]) {
+        let mut rows = ClusterRows::default();
+        let runs = ["n1", "n2"].map(|name| start(&mut rows, name, 0));
+        let scene = declared("town", &[1]);
+        let (run, scenes) = (runs[0], vec![scene]);
+        let done = execute(&mut rows, SceneRequest::Declare { run, scenes }, 0);
+        assert_eq!(done, ClusterReply::Done);
+        (rows, runs)
+    }
+
+    fn start(rows: &mut ClusterRows, name: &str, now_ms: u64) -> NodeRun {
+        let name = name.to_owned();
+        match rows.execute(ClusterRequest::StartRun { name }, now_ms) {
+            ClusterReply::Started(run) => run,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn declared(name: &str, specification: &[u8]) -> SceneDeclaration {
+        SceneDeclaration {
+            name: name.to_owned(),
+            specification: specification.to_vec(),
+            pinned_to: None,
+        }
+    }
+
+    fn execute(rows: &mut ClusterRows, request: SceneRequest, now_ms: u64) -> ClusterReply {
+        rows.execute(ClusterRequest::Scene(request), now_ms)
+    }
+
+    fn claim(rows: &mut ClusterRows, run: NodeRun, epoch: u64, now_ms: u64) -> ClusterReply {
+        let scene = "town".to_owned();
+        execute(rows, SceneRequest::Claim { run, scene, epoch }, now_ms)
+    }
+
+    fn town(rows: &ClusterRows) -> (Option<NodeRun>, u64) {
+        let table = rows.scene_table(0);
+        let scene = table.scene("town").expect("it was declared");
+        (scene.owner, scene.epoch)
+    }
+
+    fn heartbeat(rows: &mut ClusterRows, run: NodeRun, now_ms: u64) -> ClusterReply {
+        rows.execute(ClusterRequest::Heartbeat { run, load: 7 }, now_ms)
+    }
+
+    #[test]
+    fn scene_of_a_node_that_is_alive_is_refused() {
+        let (mut rows, [one, other]) = two_nodes();
+        assert_eq!(claim(&mut rows, one, 0, 10), ClusterReply::Done);
+        assert_eq!(town(&rows), (Some(one), 1));
+        for (at_ms, epoch, refused) in [
+            (20, 0, RefusedWrite::NotOwner),
+            (20, 2, RefusedWrite::NotOwner),
+            (1_500, 1, RefusedWrite::NotLate),
+        ] {
+            heartbeat(&mut rows, other, at_ms);
+            let reply = claim(&mut rows, other, epoch, at_ms);
+            assert_eq!(reply, ClusterReply::Refused(refused), "{at_ms} ms, {epoch}");
+        }
+        assert_eq!(town(&rows), (Some(one), 1));
+    }
+
+    #[test]
+    fn owner_whose_scene_was_claimed_stays_dead() {
+        let (mut rows, [one, other]) = two_nodes();
+        claim(&mut rows, one, 0, 10);
+        heartbeat(&mut rows, other, 1_000);
+        assert_eq!(claim(&mut rows, other, 1, 1_501), ClusterReply::Done);
+        assert_eq!(town(&rows), (Some(other), 2));
+        let late = heartbeat(&mut rows, one, 1_502);
+        assert_eq!(late, ClusterReply::Refused(RefusedWrite::RunEnded));
+        let late = claim(&mut rows, one, 2, 1_503);
+        assert_eq!(late, ClusterReply::Refused(RefusedWrite::RunEnded));
+    }
+
+    #[test]
+    fn scene_of_an_earlier_run_is_free() {
+        let (mut rows, [one, other]) = two_nodes();
+        claim(&mut rows, one, 0, 10);
+        let next = NodeRun {
+            run: one.run + 1,
+            ..one
+        };
+        heartbeat(&mut rows, next, 20);
+        assert_eq!(rows.scene_table(20).alive_owner("town"), None);
+        assert_eq!(claim(&mut rows, other, 1, 30), ClusterReply::Done);
+    }
+
+    #[test]
+    fn scene_that_was_given_up_is_free_at_once() {
+        let (mut rows, [one, other]) = two_nodes();
+        claim(&mut rows, one, 0, 10);
+        let scene = || "town".to_owned();
+        let give_up = |rows: &mut ClusterRows, run, epoch| {
+            let scene = scene();
+            execute(rows, SceneRequest::GiveUp { run, scene, epoch }, 20)
+        };
+        for (run, epoch) in [(other, 1), (one, 0), (one, 2)] {
+            let refused = give_up(&mut rows, run, epoch);
+            assert_eq!(refused, ClusterReply::Refused(RefusedWrite::NotOwner));
+        }
+        assert_eq!(give_up(&mut rows, one, 1), ClusterReply::Done);
+        assert_eq!(town(&rows), (None, 2));
+        let again = give_up(&mut rows, one, 1);
+        assert_eq!(again, ClusterReply::Refused(RefusedWrite::NotOwner));
+        assert_eq!(claim(&mut rows, other, 2, 20), ClusterReply::Done);
+        assert_eq!(town(&rows), (Some(other), 3));
+    }
+
+    #[test]
+    fn draining_node_claims_nothing_until_its_next_process() {
+        let (mut rows, [one, _]) = two_nodes();
+        let set = |rows: &mut ClusterRows, name: &str| {
+            let (name, is_draining) = (name.to_owned(), true);
+            execute(rows, SceneRequest::SetDraining { name, is_draining }, 10)
+        };
+        let unknown = set(&mut rows, "n3");
+        assert_eq!(unknown, ClusterReply::Refused(RefusedWrite::UnknownNode));
+        assert_eq!(set(&mut rows, "n1"), ClusterReply::Done);
+        heartbeat(&mut rows, one, 20);
+        let refused = claim(&mut rows, one, 0, 20);
+        assert_eq!(refused, ClusterReply::Refused(RefusedWrite::NodeDrains));
+        let shown = |rows: &ClusterRows| {
+            let node = rows.scene_table(20).nodes.remove(0);
+            (node.load, node.is_draining)
+        };
+        assert_eq!(shown(&rows), (7, true));
+        rows.execute(ClusterRequest::EndRun { run: one }, 30);
+        let next = start(&mut rows, "n1", 40);
+        assert_eq!(shown(&rows), (0, false));
+        assert_eq!(claim(&mut rows, next, 0, 40), ClusterReply::Done);
+    }
+
+    #[test]
+    fn known_scene_keeps_its_specification_and_owner() {
+        let (mut rows, [one, other]) = two_nodes();
+        claim(&mut rows, one, 0, 10);
+        let scenes = vec![declared("town", &[2]), declared("cave", &[3])];
+        let declare = SceneRequest::Declare { run: other, scenes };
+        assert_eq!(execute(&mut rows, declare, 20), ClusterReply::Done);
+        let table = rows.scene_table(20);
+        let found = table.scenes.iter();
+        let found: Vec<_> = found
+            .map(|scene| (&*scene.name, &scene.specification[..], scene.owner))
+            .collect();
+        assert_eq!(
+            found,
+            [("cave", &[3][..], None), ("town", &[1][..], Some(one))]
+        );
+    }
+}

@@ -54,8 +54,8 @@ impl FaultRates {
         message_late: 0.1,
     };
 
-    /// One fault each, more often than among the others.
-    pub const SINGLE: [(&str, Self); 9] = [
+    /// One fault each, more often than among the others; the last one are two that only together do harm.
+    pub const SINGLE: [(&str, Self); 10] = [
         (
             "kill",
             Self {
@@ -118,6 +118,14 @@ impl FaultRates {
                 message_lost: 0.5,
                 message_repeated: 0.3,
                 message_late: 0.3,
+                ..Self::NONE
+            },
+        ),
+        (
+            "drain, and requests late",
+            Self {
+                drain: 0.2,
+                request_late: 0.2,
                 ..Self::NONE
             },
         ),
