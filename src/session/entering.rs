@@ -100,6 +100,34 @@ impl Sessions {
         true
     }
 
+    /// Opens the session of a client whose player was on another server process, before all queued ones. If the player still has a session
+    /// here, it continues with this client. Nothing happens if the client was refused.
+    pub(super) fn continue_session(
+        &mut self,
+        client: ClientId,
+        player: PlayerId,
+        key: &mut SessionKey,
+    ) {
+        let state = self.get(client).map(|session| session.state);
+        if state != Some(SessionState::Connecting) {
+            return;
+        }
+        if let Some(&before) = self.by_player.get(&player)
+            && let Some(other) = self.get(before).copied()
+        {
+            if other.player.is_some() {
+                return self.take_over(client, before, None, key);
+            }
+            self.end(before, LogoutReason::Replaced);
+        }
+        self.queue.take_kept(player);
+        self.by_player.insert(player, client);
+        self.update(client, |session| session.authenticated_as = Some(player));
+        let discards = SessionNotice::Resumed { keeps_state: false };
+        self.effects.push(SessionEffect::Notice(client, discards));
+        self.admit_player(client, player, key);
+    }
+
     /// Admits clients from the head of the queue, as far as slots and the limit per tick allow.
     pub(super) fn admit(&mut self, key: &mut SessionKey) {
         while !self.refuses_logins

@@ -49,7 +49,9 @@ mod tick_settings;
 mod token;
 pub mod transport;
 
-pub use crate::inbox::{ConnectionInfo, DisconnectReason, TransportEvent, VerifiedIdentity};
+pub use crate::inbox::{
+    ConnectionInfo, ContinuedConnection, DisconnectReason, TransportEvent, VerifiedIdentity,
+};
 pub use authentication::{
     AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, ResumeAttempt,
 };
@@ -57,10 +59,10 @@ pub use bans::{BAN_REASON_BYTES_MAX, BANS_MAX, Ban, BanError, BanList, BanTarget
 pub use plugin::{
     AwaitingReconnect, ClientMessageAppExt, ClientMessageRefused, ClientMessageType,
     ConnectionLost, ControlledBy, Controls, FromClient, LoggedIn, LoggedOut, LoginRefusalCounts,
-    PlayerInput, PlayerRequest, PlayerRequestReceived, REFUSALS_PER_TICK_MAX, SessionClient,
-    SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
-    SessionResumed, SessionSettings, SessionStats, SessionUserData, ban, connect, control,
-    controlling_client, disconnect,
+    OutlivesSession, PlayerInput, PlayerRequest, PlayerRequestReceived, REFUSALS_PER_TICK_MAX,
+    SessionClient, SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest,
+    SessionPlugin, SessionResumed, SessionSettings, SessionStats, SessionUserData, ban, connect,
+    control, controlling_client, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;

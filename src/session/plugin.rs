@@ -20,7 +20,8 @@ pub use ban::ban;
 pub use client_messages::{ClientMessageAppExt, ClientMessageType};
 pub use commands::SessionCommandsExt;
 pub use control::{
-    ControlledBy, Controls, SessionClient, SessionUserData, control, controlling_client,
+    ControlledBy, Controls, OutlivesSession, SessionClient, SessionUserData, control,
+    controlling_client,
 };
 pub use effects::disconnect;
 pub use ingest::connect;

@@ -39,6 +39,8 @@ pub enum LogoutReason {
     PlayerUnavailable,
     /// Another server has taken the player over.
     PlayerTaken,
+    /// The player was handed to another node of a cluster, which goes on with its client.
+    Moved,
 }
 
 impl LogoutReason {
@@ -46,7 +48,7 @@ impl LogoutReason {
     #[must_use]
     pub const fn close_reason(self) -> CloseReason {
         match self {
-            Self::Requested | Self::Disconnected => CloseReason::Ended,
+            Self::Requested | Self::Disconnected | Self::Moved => CloseReason::Ended,
             // For a client it is the same on which server the player logged in.
             Self::Replaced | Self::PlayerTaken => CloseReason::Replaced,
             Self::SlowConsumer => CloseReason::SlowConsumer,
@@ -82,6 +84,7 @@ impl LogoutReason {
             Self::Resumed => "resumed",
             Self::PlayerUnavailable => "player_unavailable",
             Self::PlayerTaken => "player_taken",
+            Self::Moved => "moved",
         }
     }
 }
@@ -111,8 +114,8 @@ mod tests {
             .iter()
             .map(|it| it.close_reason().number());
         let numbers: BTreeSet<u8> = numbers.collect();
-        // A client that logged out or is disconnected receives nothing that it does not know, and a player that another server has
-        // taken is replaced.
-        assert_eq!(numbers.len(), LogoutReason::ALL.len() - 2);
+        // A client that logged out, is disconnected or goes on with another node receives nothing that it does not know, and a player
+        // that another server has taken is replaced.
+        assert_eq!(numbers.len(), LogoutReason::ALL.len() - 3);
     }
 }

@@ -208,7 +208,9 @@ impl Sessions {
         let session = Session {
             player: None,
             controlled_entity: None,
-            last_input: 0,
+            last_input: connected.continues.map_or(0, |continued| {
+                continued.last_input.unwrap_or(continued.last_message)
+            }),
             receives: connected.receives,
             state: SessionState::Connecting,
             address: connected.address,
@@ -224,7 +226,9 @@ impl Sessions {
             token: ResumeToken::default(),
             client_entity,
             loading: None,
-            has_input_numbers: false,
+            has_input_numbers: connected
+                .continues
+                .is_some_and(|continued| continued.last_input.is_some()),
             since_tick: self.now,
             last_message_tick: self.now,
             deadline_tick: NEVER,
@@ -234,7 +238,9 @@ impl Sessions {
         } else if is_banned {
             Some(LogoutReason::Banned)
         } else {
-            (!self.make_room(connected.address)).then_some(LogoutReason::Full)
+            // A client that continues proves its player at once.
+            let unproven = connected.address.filter(|_| connected.continues.is_none());
+            (!self.make_room(unproven)).then_some(LogoutReason::Full)
         };
         self.open.insert(client, session);
         self.add_to_indexes(client);

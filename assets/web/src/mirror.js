@@ -28,6 +28,8 @@ export class Mirror {
     packets = 0;
     ignored = 0;
     announces = 0;
+    takeovers = 0;
+    isGreeted = false;
     epoch = 0;
     sequence = null;
     reassembler = new Reassembler();
@@ -62,6 +64,7 @@ export class Mirror {
     reconnect() {
         this.sequence = null;
         this.reassembler = new Reassembler();
+        this.isGreeted = false;
     }
     positionAfter(id, realS) {
         const object = this.objects.get(id);
@@ -76,6 +79,8 @@ export class Mirror {
     }
     take(message, header) {
         if (message.kind === "hello") {
+            this.takeovers += this.isGreeted ? 1 : 0;
+            this.isGreeted = true;
             this.tick = message.tick;
             this.tickS = Math.fround(1000 / Math.max(message.tickMillihertz, 1));
             this.timePercent = 100;

@@ -66,7 +66,7 @@ export class Predictor {
             return null;
         }
         const { id, generation } = mirror.own;
-        const own = `${mirror.scene}/${id}/${generation}`;
+        const own = `${mirror.takeovers}/${mirror.scene}/${id}/${generation}`;
         if (own !== this.own) {
             this.own = own;
             this.hasActed = this.unhandled.length > 0;

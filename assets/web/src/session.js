@@ -100,7 +100,7 @@ export class Session {
     }
     take(packet, nowS) {
         const { mirror } = this;
-        const tickBefore = mirror.tick;
+        const [tickBefore, takeoversBefore] = [mirror.tick, mirror.takeovers];
         const moved = new Map();
         const ownShown = this.ownPosition(nowS);
         try {
@@ -115,7 +115,7 @@ export class Session {
             });
         }
         finally {
-            if (mirror.tick > tickBefore) {
+            if (mirror.tick > tickBefore || mirror.takeovers !== takeoversBefore) {
                 this.receivedS = nowS;
             }
             for (const [id, was] of moved) {
@@ -127,6 +127,9 @@ export class Session {
         }
         if (this.nextInputS === null && mirror.tickS > 0) {
             this.nextInputS = nowS;
+        }
+        else if (this.nextInputS !== null && mirror.takeovers !== takeoversBefore) {
+            this.nextInputS = Math.min(this.nextInputS, nowS + this.realTickS);
         }
         this.followOwn(ownShown, nowS);
     }
@@ -222,6 +225,10 @@ export class Session {
     handle(message, nowS) {
         this.events.message?.(message);
         switch (message.kind) {
+            case "hello":
+                this.clock.restart();
+                this.nextPingS = Math.min(this.nextPingS, nowS);
+                break;
             case "scene":
                 this.shown.clear();
                 break;

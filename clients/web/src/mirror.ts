@@ -59,6 +59,9 @@ export class Mirror {
   /** Unreliable packets and motions without effect. */
   ignored = 0;
   announces = 0;
+  /** How often another server process has taken the client over, without another connection. Ticks and ids are then those of the new one. */
+  takeovers = 0;
+  private isGreeted = false;
   private epoch = 0;
   private sequence: number | null = null;
   private reassembler = new Reassembler();
@@ -97,6 +100,7 @@ export class Mirror {
   reconnect(): void {
     this.sequence = null;
     this.reassembler = new Reassembler();
+    this.isGreeted = false;
   }
 
   /** Extrapolated position of an object `realS` real seconds after the latest tick, in metres. */
@@ -116,6 +120,8 @@ export class Mirror {
 
   private take(message: ServerMessage, header: PacketHeader): void {
     if (message.kind === "hello") {
+      this.takeovers += this.isGreeted ? 1 : 0;
+      this.isGreeted = true;
       this.tick = message.tick;
       this.tickS = Math.fround(1000 / Math.max(message.tickMillihertz, 1));
       // A server at full speed sends no TimeRate.

@@ -97,7 +97,8 @@ export class Predictor {
       return null;
     }
     const { id, generation } = mirror.own;
-    const own = `${mirror.scene}/${id}/${generation}`;
+    // Another server process may use the same numbers for another object, and counts other ticks.
+    const own = `${mirror.takeovers}/${mirror.scene}/${id}/${generation}`;
     if (own !== this.own) {
       this.own = own;
       this.hasActed = this.unhandled.length > 0;

@@ -148,7 +148,7 @@ export class Session {
   /** Handles a packet that arrives now, by a monotonic clock. Throws if it is invalid: then the connection cannot be used any more. */
   take(packet: Uint8Array, nowS: number): void {
     const { mirror } = this;
-    const tickBefore = mirror.tick;
+    const [tickBefore, takeoversBefore] = [mirror.tick, mirror.takeovers];
     const moved = new Map<number, Vec>();
     const ownShown = this.ownPosition(nowS);
     try {
@@ -162,7 +162,7 @@ export class Session {
         this.handle(message, nowS);
       });
     } finally {
-      if (mirror.tick > tickBefore) {
+      if (mirror.tick > tickBefore || mirror.takeovers !== takeoversBefore) {
         this.receivedS = nowS;
       }
       for (const [id, was] of moved) {
@@ -174,6 +174,8 @@ export class Session {
     }
     if (this.nextInputS === null && mirror.tickS > 0) {
       this.nextInputS = nowS;
+    } else if (this.nextInputS !== null && mirror.takeovers !== takeoversBefore) {
+      this.nextInputS = Math.min(this.nextInputS, nowS + this.realTickS);
     }
     this.followOwn(ownShown, nowS);
   }
@@ -296,6 +298,11 @@ export class Session {
   private handle(message: ServerMessage, nowS: number): void {
     this.events.message?.(message);
     switch (message.kind) {
+      case "hello":
+        // Ticks are those of the process that sent it.
+        this.clock.restart();
+        this.nextPingS = Math.min(this.nextPingS, nowS);
+        break;
       case "scene":
         this.shown.clear();
         break;

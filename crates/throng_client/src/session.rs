@@ -164,7 +164,7 @@ impl ClientSession {
     /// # Errors
     /// [`MirrorError`]: client and server are incompatible, and the connection cannot be used any more.
     pub fn receive(&mut self, packet: &[u8], now_s: f64) -> Result<(), MirrorError> {
-        let tick = self.mirror.tick();
+        let (tick, takeovers) = (self.mirror.tick(), self.mirror.takeovers());
         let since_s = (now_s - self.tick_received_s) as f32;
         let (events, missed) = (&mut self.events, &mut self.missed_events);
         let (shown, moved) = (&mut self.smoothing, &mut self.moved);
@@ -189,7 +189,8 @@ impl ClientSession {
                 push_event(events, missed, ClientEvent::SceneLeft);
             }
         });
-        if self.mirror.tick() > tick {
+        let is_taken_over = self.mirror.takeovers() != takeovers;
+        if self.mirror.tick() > tick || is_taken_over {
             self.tick_received_s = now_s;
         }
         let since_s = (now_s - self.tick_received_s) as f32;
@@ -201,6 +202,13 @@ impl ClientSession {
         if self.clock.is_none() && self.mirror.tick_s() > 0.0 {
             self.clock = Some(ServerClock::new(self.mirror.tick_s()));
             self.next_input_s = now_s;
+        } else if is_taken_over {
+            let real_tick_s = self.real_tick_s();
+            if let Some(clock) = &mut self.clock {
+                clock.set_tick_s(real_tick_s);
+            }
+            self.next_input_s = self.next_input_s.min(now_s + real_tick_s);
+            self.next_ping_s = self.next_ping_s.min(now_s);
         }
         for notice in self.mirror.take_notices() {
             self.apply_notice(notice, now_s);

@@ -40,6 +40,7 @@
 //! | `plugin/` | the players of a node in a Bevy app (feature `bevy`) |
 //! | `link/` | packets of clients between nodes and gateways: reliable over the bus |
 //! | `gateway/` | a gateway for clients, and the node's end (feature `gateway`) |
+//! | `sessions/` | sessions of a throng server for the players of a node (feature `server`) |
 //! | `routes` | the routes of a gateway |
 #![warn(missing_docs)]
 
@@ -58,6 +59,8 @@ mod presence;
 mod request;
 mod routes;
 mod rows;
+#[cfg(feature = "server")]
+mod sessions;
 mod store;
 
 pub use bus::{
@@ -96,4 +99,6 @@ pub use request::{
 };
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;
+#[cfg(feature = "server")]
+pub use sessions::{ClusterSessionsPlugin, ClusterSessionsSettings, attach_node};
 pub use store::{ClusterStore, ClusterStoreError, SharedRows};

@@ -22,6 +22,12 @@ pub struct PlayerRoute {
 pub struct PlayerRoutes(BTreeMap<PlayerId, PlayerRoute>);
 
 impl PlayerRoutes {
+    /// No routes.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
     /// Handles the route that a node has sent. Returns the epoch to acknowledge: the highest that this gateway knows. O(log n).
     pub fn on_route(&mut self, route: PlayerRoute) -> u64 {
         let known = self.0.entry(route.player).or_insert(route);

@@ -128,6 +128,7 @@ impl Gateway {
         let settings = GatewaySettings {
             login_nodes,
             links: links(),
+            node_wait_ms: 100,
             ..GatewaySettings::default()
         };
         let run = unix_ms();

@@ -141,7 +141,6 @@ impl Gateway {
     fn start(nats: &NatsServer, id: u32, node: &mut Node) -> Self {
         let settings = GatewaySettings {
             login_nodes: BTreeSet::from([ClusterNodeId(0)]),
-            links: LinkSettings::default(),
             ..GatewaySettings::default()
         };
         let run = unix_ms();

@@ -36,6 +36,8 @@ pub const UNHANDLED_MAX: usize = 64;
 pub struct Predictor {
     /// Scene, id and generation of the object.
     controlled: Option<(u32, u32, u32)>,
+    /// That of the mirror: another server process may use the same numbers for another object, and counts other ticks.
+    takeovers: u32,
     /// The last position from the server.
     confirmed: Vec2,
     /// Tick of that position.
@@ -102,7 +104,9 @@ impl Predictor {
             };
             return None;
         };
-        if std::mem::replace(&mut self.controlled, own) != own {
+        let is_taken_over =
+            std::mem::replace(&mut self.takeovers, mirror.takeovers()) != mirror.takeovers();
+        if std::mem::replace(&mut self.controlled, own) != own || is_taken_over {
             // Unacknowledged inputs apply to the new object, because the server has not handled them.
             (self.has_applied_input, self.confirmed_tick) = (!self.unhandled.is_empty(), None);
             self.reset(on, id, mirror);
@@ -232,6 +236,15 @@ mod tests {
         at: Vec2,
     }
 
+    fn far_hello(tick: u64) -> Hello {
+        Hello {
+            client: 1,
+            tick_millihertz: 20_000,
+            tick,
+            mtu_bytes: 1_200,
+        }
+    }
+
     impl Far {
         fn new() -> Self {
             let mut far = Self {
@@ -243,13 +256,7 @@ mod tests {
             };
             let motion = Motion::of(100, far.at, Vec2::ZERO, 0, 0);
             far.send(Channel::Reliable, |bytes| {
-                let hello = Hello {
-                    client: 1,
-                    tick_millihertz: 20_000,
-                    tick: 100,
-                    mtu_bytes: 1_200,
-                };
-                hello.write(bytes);
+                far_hello(100).write(bytes);
                 write_scene(bytes, 1, Vec2::splat(50.0));
                 write_controlled_object(bytes, 7, 0);
                 write_snapshot_header(bytes, 7, 0, 0, motion, 0);
@@ -327,6 +334,40 @@ mod tests {
         }
         assert_eq!(corrections.len(), 1);
         assert!(corrections[0].error_m <= 1.5 / 128.0, "{corrections:?}");
+    }
+
+    #[test]
+    fn object_of_another_process_replaces_one_with_its_numbers() {
+        let (mut far, mut predictor) = (Far::new(), Predictor::default());
+        predictor.reconcile(&OPEN, &far.mirror);
+        let input = predictor.apply_input(&OPEN, towards(0)).unwrap();
+        far.handle(input);
+        far.send_position();
+        predictor.reconcile(&OPEN, &far.mirror);
+        let pending = predictor.apply_input(&OPEN, towards(0)).unwrap();
+        // The other process has simulated for a shorter time. Its object has the same scene, id and generation.
+        (far.tick, far.at) = (5, Vec2::splat(30.0));
+        let motion = Motion::of(5, far.at, Vec2::ZERO, 0, 0);
+        far.send(Channel::Reliable, |bytes| {
+            far_hello(5).write(bytes);
+            let token = crate::wire::ResumeToken([1; 16]);
+            crate::wire::SessionNotice::Resumed { keeps_state: false }.write(bytes);
+            crate::wire::SessionNotice::Welcome { player: 1, token }.write(bytes);
+            write_scene(bytes, 1, Vec2::splat(50.0));
+            write_controlled_object(bytes, 7, 0);
+            write_snapshot_header(bytes, 7, 0, 0, motion, 0);
+            write_own_position(bytes, Vec2::splat(30.0));
+        });
+        predictor.reconcile(&OPEN, &far.mirror);
+        assert_eq!(predictor.confirmed(), Some(far.at));
+        // Positions of its ticks count from the first one on.
+        far.handle(pending);
+        far.send_position();
+        assert_eq!(predictor.reconcile(&OPEN, &far.mirror), None);
+        assert_eq!(
+            (predictor.position(), predictor.unhandled().len()),
+            (Some(far.at), 0)
+        );
     }
 
     #[test]

@@ -166,6 +166,21 @@ impl Controls {
     }
 }
 
+/// On an object: it stays when the session that controls it ends, and only loses its [`ControlledBy`]. Without it, the object is despawned.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::OutlivesSession;
+///
+/// /// A hero stays in the town while its player is away.
+/// fn keep_heroes(new: Query<Entity, Added<ControlledBy>>, mut commands: Commands) {
+///     new.iter().for_each(|hero| _ = commands.entity(hero).insert(OutlivesSession));
+/// }
+/// ```
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutlivesSession;
+
 /// Gives a client control of an object, in place of its previous one. `false` when either does not exist. For a client that has
 /// resumed over another connection, its former id can be used as well ([`Sessions::current_id`]).
 pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {

@@ -5,7 +5,10 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use tracing::{debug, warn};
 
-use super::control::{Controls, EndedSessions, SessionClient, SessionUserData, client_of};
+use super::control::{
+    ControlledBy, Controls, EndedSessions, OutlivesSession, SessionClient, SessionUserData,
+    client_of,
+};
 use super::messages::{
     AwaitingReconnect, ConnectionLost, LoggedIn, LoggedOut, SessionClosed, SessionNoticeRequest,
     SessionResumed,
@@ -188,6 +191,17 @@ fn log_refusal(world: &mut World, client: ClientId, refusal: LoginRefusal) {
     }
 }
 
+/// Despawns the object of an ended session, or releases it if it outlives the session. `false` if it is gone already.
+fn release_object(world: &mut World, entity: Entity) -> bool {
+    if world.get::<OutlivesSession>(entity).is_none() {
+        return despawn_object(world, entity).is_ok();
+    }
+    world
+        .entity_mut(entity)
+        .remove::<(ControlledBy, AwaitingReconnect)>();
+    true
+}
+
 /// Ends a session: removes its queue, and despawns its object unless the session is resumed elsewhere. Its entity is despawned at
 /// the end of the tick, so that an object that is spawned for it until then finds that the session has ended.
 fn write_session_end(
@@ -223,7 +237,7 @@ fn write_session_end(
     // It may be despawned already; then there is nothing to do.
     let entity = session
         .controlled_entity
-        .filter(|&entity| despawn_object(world, entity).is_ok());
+        .filter(|&entity| release_object(world, entity));
     let client_entity = session.client_entity;
     let mut ended = world.resource_mut::<EndedSessions>();
     ended.entities.push(client_entity);

@@ -12,7 +12,7 @@ use tracing::debug;
 use super::client_messages::{Handled, MessageBatch, handle_message, handle_with_world};
 use super::control::{SessionClient, SessionUserData};
 use super::effects::{end_session, with_key, write_effects};
-use super::logins::apply_login_decisions;
+use super::logins::{apply_login_decisions, continue_session};
 use super::settings::{SessionSettings, SessionStats};
 use crate::inbox::{
     ConnectionInfo, DisconnectReason, InboundMessage, Inbox, InboxSettings, WorkBudget,
@@ -93,8 +93,13 @@ fn ingest_with(world: &mut World, state: &mut IngestState) {
     inbox.intake().queue.take_ended(&mut state.ended);
     inbox.intake().queue.take_flooding(&mut state.flooding);
     inbox.intake().queue.take_shut_out(&mut state.shut_out);
-    for (client, _) in state.ended.drain(..) {
-        world.resource_mut::<Sessions>().on_disconnect(client);
+    for (client, reason) in state.ended.drain(..) {
+        let mut sessions = world.resource_mut::<Sessions>();
+        if reason == DisconnectReason::Moved {
+            sessions.end(client, LogoutReason::Moved);
+        } else {
+            sessions.on_disconnect(client);
+        }
         write_effects(world, &mut state.effects);
     }
     for client in state.flooding.drain(..) {
@@ -152,6 +157,7 @@ fn open_sessions(world: &mut World, state: &mut IngestState) {
         });
         let client_entity = world.spawn_empty().id();
         let user_data = connected.user_data.clone();
+        let continues = connected.continues.and(connected.claims.player);
         let mut sessions = world.resource_mut::<Sessions>();
         sessions.open((client, client_entity), connected, is_banned);
         // An observer of the component finds the session.
@@ -161,6 +167,9 @@ fn open_sessions(world: &mut World, state: &mut IngestState) {
         }
         opened.insert(SessionClient::new(client));
         write_effects(world, &mut state.effects);
+        if let Some(player) = continues {
+            continue_session(world, client, player, &mut state.effects);
+        }
     }
     let open = world.resource::<Sessions>().len();
     let mut stats = world.resource_mut::<SessionStats>();

@@ -102,6 +102,22 @@ pub(super) fn apply_login_decisions(
     }
 }
 
+/// Opens the session of a client that another server process has served until now. The transport has verified its player.
+pub(super) fn continue_session(
+    world: &mut World,
+    client: ClientId,
+    player: PlayerId,
+    effects: &mut Vec<SessionEffect>,
+) {
+    if world.resource::<BanList>().of_player(player).is_some() {
+        return end_session(world, client, LogoutReason::Banned, effects);
+    }
+    with_key(world, |sessions, key| {
+        sessions.continue_session(client, player, key);
+    });
+    write_effects(world, effects);
+}
+
 /// Whether a member of a player's party is admitted.
 fn has_party_member_inside(world: &World, player: PlayerId) -> bool {
     let (Some(parties), sessions) = (

@@ -33,7 +33,7 @@ pub struct LoggedIn {
     pub player: PlayerId,
 }
 
-/// A player's session ended, and its object was despawned.
+/// A player's session ended, and its object was despawned, unless it has [`OutlivesSession`](crate::session::OutlivesSession).
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -52,7 +52,7 @@ pub struct LoggedOut {
     pub client_entity: Entity,
     /// The player of the session.
     pub player: PlayerId,
-    /// The object that it controlled, now despawned.
+    /// The object that it controlled, now despawned or without a client.
     pub entity: Option<Entity>,
     /// Why it ended.
     pub reason: LogoutReason,

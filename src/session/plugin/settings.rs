@@ -209,6 +209,8 @@ pub struct SessionEndCounts {
     pub unavailable: u64,
     /// Another server had taken the player over.
     pub taken: u64,
+    /// The player was handed to another node of a cluster.
+    pub moved: u64,
 }
 
 impl SessionEndCounts {
@@ -241,6 +243,7 @@ impl SessionEndCounts {
             LogoutReason::Resumed => &mut self.resumed,
             LogoutReason::PlayerUnavailable => &mut self.unavailable,
             LogoutReason::PlayerTaken => &mut self.taken,
+            LogoutReason::Moved => &mut self.moved,
         }
     }
 }

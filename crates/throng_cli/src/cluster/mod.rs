@@ -10,7 +10,6 @@
 //! | `store_args` | the option of the store |
 //! | `gateway` | `throng gateway` |
 //! | `node` | `throng node` |
-//! | `node_sessions` | clients at gateways, and the players of a node |
 //! | `world/` | the game of a node: a world of several scenes |
 //! | `metrics` | figures of gateways and nodes for Prometheus |
 //! | `status` | `throng cluster status`, `throng cluster drain` |
@@ -21,7 +20,6 @@ mod demo;
 mod gateway;
 mod metrics;
 mod node;
-mod node_sessions;
 mod status;
 mod store_args;
 mod world;

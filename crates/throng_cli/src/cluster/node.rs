@@ -9,14 +9,14 @@ use throng::net::PROTOCOL_ID;
 use throng::prelude::*;
 use throng::sim::clock::Stopwatch;
 use throng_cluster::{
-    BusPeer, ClusterPlayers, ClusterStore, DriverSettings, DriverStartError, GatewayPort,
-    NodeDriver, PlayerLogOut, PostgresRows,
+    BusPeer, ClusterPlayer, ClusterPlayers, ClusterSessionsPlugin, ClusterStore, DriverSettings,
+    DriverStartError, FrozenPlayer, GatewayPort, LinkSettings, NodeDriver, PlayerLogOut,
+    PostgresRows, attach_node,
 };
 use throng_inspect::{AppMetrics, InspectPlugin, InspectSettings, ServerHealth, open_inspector};
 
 use super::bus_args::{BusArguments, connect};
 use super::metrics;
-use super::node_sessions::{NodeSessionsPlugin, attach, resting_players};
 use super::store_args::StoreArguments;
 use super::world::{ClusterWorld, OpenScenes, WorldFile, WorldPlugin};
 use crate::seconds::seconds;
@@ -95,14 +95,14 @@ impl NodeCommand {
             .timing()
             .plugins((
                 InspectPlugin,
-                NodeSessionsPlugin,
+                ClusterSessionsPlugin,
                 WorldPlugin(ClusterWorld(file)),
             ))
             .build();
         let world = server.world_mut();
         let failed = |error: &dyn std::fmt::Display| CliError::new(error.to_string());
         OpenScenes::open_waiting_room(world).map_err(|error| failed(&error))?;
-        let port = attach(world, driver);
+        let port = attach_node(world, driver, LinkSettings::default(), None);
         let settings = InspectSettings {
             metrics: self.metrics,
             ..InspectSettings::default()
@@ -205,7 +205,8 @@ fn close(server: &mut Server) {
     let tick = Duration::from_millis(5);
     for nth in 0..CLOSE_TICKS_MAX {
         let world = server.world_mut();
-        let left = resting_players(world);
+        let mut left = world.query_filtered::<&ClusterPlayer, Without<FrozenPlayer>>();
+        let left: Vec<PlayerId> = left.iter(world).map(|player| player.0).collect();
         for player in left {
             world.write_message(PlayerLogOut(player));
         }

@@ -158,6 +158,94 @@ fn clock_starts_again_at_a_new_time_rate() {
 }
 
 #[test]
+fn session_continues_with_another_server_process() {
+    let mut far = Far::new();
+    far.show_other(0.0, 0, Vec2::splat(20.0));
+    far.said(0.02);
+    let old_ping = far.session.clock.as_mut().unwrap().start_ping(0.02);
+    far.notify(
+        0.03,
+        SessionNotice::Pong {
+            number: old_ping,
+            tick: 100,
+        },
+    );
+    assert!(far.session.server_tick(0.1).is_some());
+    let old_ping = far.session.clock.as_mut().unwrap().start_ping(0.04);
+    far.events();
+    // The other process has simulated for a shorter time, in longer ticks; its object has the numbers of the former one.
+    far.tick = 3;
+    far.send(0.5, |bytes| {
+        let hello = Hello {
+            client: 9,
+            tick_millihertz: 10_000,
+            tick: 3,
+            mtu_bytes: 1_200,
+        };
+        hello.write(bytes);
+        SessionNotice::Resumed { keeps_state: false }.write(bytes);
+        let token = ResumeToken([5; 16]);
+        SessionNotice::Welcome { player: 7, token }.write(bytes);
+        write_scene(bytes, 1, Vec2::splat(50.0));
+        write_controlled_object(bytes, OWN, 0);
+        let at = Motion::of(3, Vec2::splat(30.0), Vec2::ZERO, 0, 0);
+        write_snapshot_header(bytes, OWN, 0, 0, at, 0);
+        write_own_position(bytes, Vec2::splat(30.0));
+        write_own_speed(bytes, 2.0);
+    });
+    let events = far.events();
+    assert_eq!(
+        events[0],
+        ClientEvent::SceneEntered {
+            scene: 1,
+            size_m: Vec2::splat(50.0)
+        }
+    );
+    assert!(
+        events.contains(&ClientEvent::Resumed { keeps_state: false }),
+        "{events:?}"
+    );
+    assert!(
+        events.contains(&ClientEvent::Welcomed { player: 7 }),
+        "{events:?}"
+    );
+    assert_eq!(
+        far.session.server_tick(0.5),
+        None,
+        "its samples are of the former process"
+    );
+    assert_eq!(far.session.tick_received_s, 0.5);
+    assert!(
+        far.session
+            .own_position(9.0)
+            .unwrap()
+            .distance(Vec2::splat(30.0))
+            < 0.5
+    );
+    // It sends no login, but a ping for the new clock at once.
+    let (said, _) = far.said(0.51);
+    assert_eq!(said, ["ping"]);
+    // The reply to a ping to the former process is of no use.
+    far.notify(
+        0.52,
+        SessionNotice::Pong {
+            number: old_ping,
+            tick: 3,
+        },
+    );
+    assert_eq!(far.session.server_tick(0.6), None);
+    // A lost connection is resumed with the new token.
+    far.session.reconnect();
+    let mut resumed = None;
+    far.session.update(1.0, |message| {
+        if let ClientMessage::Resume { token, .. } = *message {
+            resumed = Some(token);
+        }
+    });
+    assert_eq!(resumed, Some(ResumeToken([5; 16])));
+}
+
+#[test]
 fn inputs_of_a_stall_are_not_made_up_for() {
     let mut far = Far::new();
     assert_eq!(far.said(0.01).1, 1);

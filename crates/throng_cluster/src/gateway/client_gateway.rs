@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_millis(10);
 /// let settings = GatewaySettings { login_nodes: [ClusterNodeId(1), ClusterNodeId(2)].into(), ..GatewaySettings::default() };
 /// assert_eq!(settings.links.piece_bytes, 30_000);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewaySettings {
     /// Its name, for other peers and for people.
     pub name: String,
@@ -44,6 +44,28 @@ pub struct GatewaySettings {
     pub login_nodes: BTreeSet<ClusterNodeId>,
     /// Times and limits of the links to nodes.
     pub links: LinkSettings,
+    /// How long a client whose node is gone waits for another one to claim its player, in milliseconds. Then it is closed.
+    pub node_wait_ms: u64,
+    /// Maximum number of messages of a client that wait for its next node. Beyond it, older *Inputs* are dropped; a client without any is
+    /// closed.
+    pub waiting_messages_max: usize,
+    /// The same in bytes.
+    pub waiting_bytes_max: usize,
+}
+
+impl Default for GatewaySettings {
+    /// No nodes for logins; clients wait for five seconds, with 256 messages or 64 KiB.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            protocol_id: 0,
+            login_nodes: BTreeSet::new(),
+            links: LinkSettings::default(),
+            node_wait_ms: 5_000,
+            waiting_messages_max: 256,
+            waiting_bytes_max: 64 << 10,
+        }
+    }
 }
 
 struct SharedGateway {
@@ -113,14 +135,14 @@ impl ClientGateway {
             bus.set_waker(Waker::from(Arc::new(WeakWaker(shared))));
             let links = LinkSet::new(run, settings.links);
             let presence = PeerPresence {
-                name: settings.name,
+                name: settings.name.clone(),
                 protocol_id: settings.protocol_id,
                 ..PeerPresence::default()
             };
             let directory = PeerDirectory::new(bus.own(), run, presence);
-            let nodes = LoginNodes::new(directory, settings.login_nodes);
+            let nodes = LoginNodes::new(directory, settings.login_nodes.clone());
             SharedGateway {
-                state: Mutex::new(GatewayState::new(bus, links, nodes)),
+                state: Mutex::new(GatewayState::new(bus, links, nodes, settings)),
                 thread: OnceLock::new(),
                 ends: AtomicBool::new(false),
             }

@@ -1,12 +1,16 @@
 //! What the endpoints and the thread of a gateway share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use throng_core::ids::PlayerId;
 use throng_net::inbox::{ConnectionInfo, DisconnectReason};
 use throng_net::outbox::PacketSink;
-use throng_protocol::wire::{ClientId, CloseReason};
+use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
+use super::client_gateway::GatewaySettings;
+use super::gateway_client::{ClientHome, GatewayClient, KeptLimits};
 use super::login_nodes::LoginNodes;
+use super::packet_numbers::is_welcome;
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusEvent, BusMessage, BusPeer, MessageBus};
 use crate::link::{LinkClient, LinkEvent, LinkSet};
@@ -15,19 +19,25 @@ use crate::routes::PlayerRoutes;
 /// Counters of a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GatewayStats {
-    /// Clients that were given to a node.
+    /// Clients that have connected.
     pub connected: u64,
-    /// Clients that no node could take.
+    /// Clients that no node could take, or whose token names no player.
     pub refused: u64,
-    /// Clients closed because their node is gone.
+    /// Clients replaced by a newer one of their player.
+    pub replaced: u64,
+    /// How often a node took a client over, from another one or again.
+    pub taken_over: u64,
+    /// Clients closed because their node is gone, and no other one had their player in time.
     pub lost: u64,
-    /// Clients closed because their node does not take what they send.
+    /// Clients closed because no node takes what they send.
     pub stuck: u64,
     /// Packets passed to clients.
     pub packets: u64,
     /// Messages of clients passed to nodes.
     pub inputs: u64,
-    /// Messages of nodes that could not be read, or were for an unknown client.
+    /// Packets of a node that has lost their client.
+    pub late: u64,
+    /// Messages of nodes that could not be read.
     pub unreadable: u64,
 }
 
@@ -37,97 +47,221 @@ pub(super) struct GatewayState {
     pub links: LinkSet,
     pub stats: GatewayStats,
     pub nodes: LoginNodes,
+    settings: GatewaySettings,
     pub routes: PlayerRoutes,
     /// No client is accepted any more.
     is_closing: bool,
-    /// The node of each client.
-    clients: BTreeMap<ClientId, BusPeer>,
+    clients: BTreeMap<ClientId, GatewayClient>,
+    /// The newest client of each player.
+    by_player: BTreeMap<PlayerId, ClientId>,
+    /// Those with a node, by their ids there. An id is used for one stay at one node.
+    at_nodes: BTreeMap<LinkClient, ClientId>,
+    /// Those without one.
+    waiting: BTreeSet<ClientId>,
     closing: Vec<(ClientId, CloseReason)>,
     last_client: u32,
+    last_link_client: u32,
+    /// The time of the last step.
+    now_ms: u64,
     buffer: Vec<u8>,
 }
 
 impl GatewayState {
-    pub fn new(bus: MessageBus, links: LinkSet, nodes: LoginNodes) -> Self {
+    pub const fn new(
+        bus: MessageBus,
+        links: LinkSet,
+        nodes: LoginNodes,
+        settings: GatewaySettings,
+    ) -> Self {
         Self {
             bus,
             links,
-            stats: GatewayStats::default(),
+            stats: GatewayStats {
+                connected: 0,
+                refused: 0,
+                replaced: 0,
+                taken_over: 0,
+                lost: 0,
+                stuck: 0,
+                packets: 0,
+                inputs: 0,
+                late: 0,
+                unreadable: 0,
+            },
             nodes,
-            routes: PlayerRoutes::default(),
             is_closing: false,
+            settings,
+            routes: PlayerRoutes::new(),
             clients: BTreeMap::new(),
+            by_player: BTreeMap::new(),
+            at_nodes: BTreeMap::new(),
+            waiting: BTreeSet::new(),
             closing: Vec::new(),
             last_client: 0,
+            last_link_client: 0,
+            now_ms: 0,
             buffer: Vec::new(),
         }
     }
 
-    /// The node for a new client: that of its player, or the one for logins with the fewest clients.
-    fn node_for(&self, info: &ConnectionInfo) -> Option<BusPeer> {
-        let route = info
-            .claims
-            .player
-            .and_then(|player| self.routes.get(player));
-        // Of a node that is gone, the player may be nobody's now.
-        if let Some(route) = route
-            && self.links.is_linked(BusPeer::Node(route.node))
-        {
-            return Some(BusPeer::Node(route.node));
+    /// The node of a player's route.
+    fn route_of(&self, player: PlayerId) -> Option<BusPeer> {
+        let route = self.routes.get(player)?;
+        Some(BusPeer::Node(route.node))
+    }
+
+    /// The node for a client that is not logged in: that of its player, or the one for logins with the fewest clients.
+    fn node_for_login(&self, player: PlayerId) -> Option<BusPeer> {
+        let route = self.route_of(player);
+        if let Some(node) = route.filter(|node| self.links.is_linked(*node)) {
+            return Some(node);
         }
         let mut counts: BTreeMap<BusPeer, usize> = BTreeMap::new();
-        for node in self.clients.values() {
-            *counts.entry(*node).or_default() += 1;
+        for client in self.clients.values() {
+            if let ClientHome::Node(node, _) = client.home {
+                *counts.entry(node).or_default() += 1;
+            }
         }
         let nodes = self.nodes.open().into_iter().map(BusPeer::Node);
         let linked = nodes.filter(|node| self.links.is_linked(*node));
-        linked.min_by_key(|node| counts.get(node).copied().unwrap_or(0))
+        let fewest = linked.min_by_key(|node| counts.get(node).copied().unwrap_or(0));
+        // A player whose node is not linked may be claimed by another one soon.
+        fewest.or(route)
+    }
+
+    const fn limits(&self) -> KeptLimits {
+        KeptLimits {
+            messages_max: self.settings.waiting_messages_max,
+            bytes_max: self.settings.waiting_bytes_max,
+        }
     }
 
     /// Gives a client to a node. O(clients).
     pub fn connect(&mut self, info: ConnectionInfo) -> Option<ClientId> {
-        let node = self.node_for(&info).filter(|_| !self.is_closing);
-        let client = node.and_then(|node| {
-            let client = ClientId(self.last_client.checked_add(1)?);
-            RelayedMessage::Connected(info).write(&mut self.buffer);
-            let pushed = self.links.push(node, LinkClient(client.0), &self.buffer);
-            pushed.ok()?;
-            self.last_client = client.0;
-            self.clients.insert(client, node);
-            Some(client)
-        });
+        let client = if self.is_closing {
+            None
+        } else {
+            self.admit(info)
+        };
         match client {
-            Some(_) => self.stats.connected += 1,
+            Some(client) => {
+                self.stats.connected += 1;
+                self.find_node(client);
+            }
             None => self.stats.refused += 1,
         }
         client
     }
 
-    /// Passes on what a client has sent.
-    pub fn receive(&mut self, client: ClientId, message: &[u8]) {
-        let Some(&node) = self.clients.get(&client) else {
+    fn admit(&mut self, info: ConnectionInfo) -> Option<ClientId> {
+        let Some(player) = info.claims.player else {
+            tracing::warn!(address = ?info.address, "client refused: its token names no player");
+            return None;
+        };
+        let Some(node) = self.node_for_login(player) else {
+            tracing::debug!(player = player.0, "client refused: no node is linked");
+            return None;
+        };
+        let client = ClientId(self.last_client.checked_add(1)?);
+        self.last_client = client.0;
+        if let Some(older) = self.by_player.insert(player, client) {
+            // Its session is kept, so that the newer one can resume it.
+            self.end(older, DisconnectReason::Lost);
+            self.closing.push((older, CloseReason::Replaced));
+            self.stats.replaced += 1;
+        }
+        let home = self.waits_for(node);
+        let new = GatewayClient::new(player, info, home);
+        self.clients.insert(client, new);
+        self.waiting.insert(client);
+        Some(client)
+    }
+
+    const fn waits_for(&self, node: BusPeer) -> ClientHome {
+        ClientHome::Waiting {
+            node,
+            until_ms: self.now_ms.saturating_add(self.settings.node_wait_ms),
+        }
+    }
+
+    /// Gives a waiting client to a node, if that is linked. O(messages that the client has sent meanwhile).
+    fn find_node(&mut self, client: ClientId) {
+        let Some(waiting) = self.clients.get(&client) else {
             return;
         };
-        RelayedMessage::Input(message).write(&mut self.buffer);
-        if self
-            .links
-            .push(node, LinkClient(client.0), &self.buffer)
-            .is_ok()
-        {
-            self.stats.inputs += 1;
+        let ClientHome::Waiting { node, .. } = waiting.home else {
             return;
+        };
+        let node = match self.route_of(waiting.player) {
+            Some(route) if waiting.is_welcome || self.links.is_linked(route) => route,
+            None if !waiting.is_welcome && !self.links.is_linked(node) => {
+                self.node_for_login(waiting.player).unwrap_or(node)
+            }
+            _ => node,
+        };
+        if !self.links.is_linked(node) {
+            return self.links.greet(node);
         }
-        self.stats.stuck += 1;
-        self.end(client, DisconnectReason::Lost);
-        self.closing.push((client, CloseReason::Lost));
+        let Some(number) = self.last_link_client.checked_add(1) else {
+            return self.close(client, CloseReason::Full);
+        };
+        self.last_link_client = number;
+        let link_client = LinkClient(number);
+        let limits = self.limits();
+        let Some(waiting) = self.clients.get_mut(&client) else {
+            return;
+        };
+        let (info, messages) = waiting.begin_node();
+        self.stats.taken_over += u64::from(info.continues.is_some());
+        RelayedMessage::Connected(info).write(&mut self.buffer);
+        let mut pushed = self.links.push(node, link_client, &self.buffer);
+        for message in messages {
+            RelayedMessage::Input(&message).write(&mut self.buffer);
+            pushed = pushed.and_then(|()| self.links.push(node, link_client, &self.buffer));
+            waiting.count_sent(&message, limits);
+            self.stats.inputs += 1;
+        }
+        waiting.home = ClientHome::Node(node, link_client);
+        self.waiting.remove(&client);
+        self.at_nodes.insert(link_client, client);
+        if pushed.is_err() {
+            self.stats.stuck += 1;
+            self.close(client, CloseReason::Lost);
+        }
+    }
+
+    /// Passes on what a client has sent.
+    pub fn receive(&mut self, client: ClientId, message: &[u8]) {
+        let limits = self.limits();
+        let Some(sender) = self.clients.get_mut(&client) else {
+            return;
+        };
+        let is_taken = match sender.home {
+            ClientHome::Node(node, link_client) => {
+                RelayedMessage::Input(message).write(&mut self.buffer);
+                let pushed = self.links.push(node, link_client, &self.buffer);
+                sender.count_sent(message, limits);
+                self.stats.inputs += u64::from(pushed.is_ok());
+                pushed.is_ok()
+            }
+            ClientHome::Waiting { .. } => sender.keep(message, limits),
+        };
+        if !is_taken {
+            self.stats.stuck += 1;
+            let reason = match self.clients.get(&client).map(|client| client.home) {
+                Some(ClientHome::Waiting { .. }) => CloseReason::SlowConsumer,
+                _ => CloseReason::Lost,
+            };
+            self.close(client, reason);
+        }
     }
 
     /// The connection of a client has ended.
     pub fn end(&mut self, client: ClientId, reason: DisconnectReason) {
-        if let Some(node) = self.clients.remove(&client) {
-            RelayedMessage::Disconnected(reason).write(&mut self.buffer);
-            self.links
-                .push_last(node, LinkClient(client.0), &self.buffer);
+        if let Some(ended) = self.remove(client)
+            && let ClientHome::Node(node, link_client) = ended.home
+        {
+            self.leave_node((node, link_client), reason);
         }
     }
 
@@ -137,8 +271,7 @@ impl GatewayState {
         let clients: Vec<ClientId> = self.clients.keys().copied().collect();
         for client in clients {
             // Not closed by the client: it may resume at another gateway.
-            self.end(client, DisconnectReason::Lost);
-            self.closing.push((client, reason));
+            self.close(client, reason);
         }
         let last = self.nodes.directory.end();
         let _ = self.bus.send(BusPeer::All, &last);
@@ -153,8 +286,32 @@ impl GatewayState {
         self.clients.len()
     }
 
+    /// Ends a client from this side.
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        self.end(client, DisconnectReason::Lost);
+        self.closing.push((client, reason));
+    }
+
+    fn remove(&mut self, client: ClientId) -> Option<GatewayClient> {
+        let removed = self.clients.remove(&client)?;
+        self.waiting.remove(&client);
+        if self.by_player.get(&removed.player) == Some(&client) {
+            self.by_player.remove(&removed.player);
+        }
+        if let ClientHome::Node(_, link_client) = removed.home {
+            self.at_nodes.remove(&link_client);
+        }
+        Some(removed)
+    }
+
+    fn leave_node(&mut self, (node, link_client): (BusPeer, LinkClient), reason: DisconnectReason) {
+        RelayedMessage::Disconnected(reason).write(&mut self.buffer);
+        self.links.push_last(node, link_client, &self.buffer);
+    }
+
     /// Handles what has arrived, and sends what waits.
     pub fn step(&mut self, now_ms: u64, sink: &mut dyn PacketSink) {
+        self.now_ms = now_ms;
         while let Some(event) = self.bus.receive() {
             match event {
                 BusEvent::Message { from, run, bytes } => {
@@ -171,11 +328,12 @@ impl GatewayState {
                 BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {}
             }
         }
-        for (client, reason) in self.closing.drain(..) {
-            sink.close(client, reason);
-        }
         while let Some(event) = self.links.next_event() {
             self.on_link(event, sink);
+        }
+        self.find_nodes();
+        for (client, reason) in self.closing.drain(..) {
+            sink.close(client, reason);
         }
         sink.flush();
         self.follow_presence(now_ms);
@@ -199,6 +357,20 @@ impl GatewayState {
         }
     }
 
+    /// Finds nodes for the waiting clients, and closes those that wait for too long.
+    fn find_nodes(&mut self) {
+        for client in self.waiting.clone() {
+            self.find_node(client);
+            let home = self.clients.get(&client).map(|client| client.home);
+            if let Some(ClientHome::Waiting { until_ms, .. }) = home
+                && self.now_ms >= until_ms
+            {
+                self.stats.lost += 1;
+                self.close(client, CloseReason::Lost);
+            }
+        }
+    }
+
     fn on_bus_message(&mut self, from: BusPeer, bytes: &[u8]) {
         let Some(BusMessage::Route(route)) = BusMessage::from_bytes(bytes) else {
             self.stats.unreadable += 1;
@@ -209,44 +381,94 @@ impl GatewayState {
         let known = BusMessage::RouteAcknowledged { player, epoch };
         // If it is lost, the node sends the route again.
         let _ = self.bus.send(from, &known.to_bytes());
+        if let Some(&client) = self.by_player.get(&player) {
+            self.follow_route(client);
+        }
+    }
+
+    /// Takes a client from its node if its player is on another one now.
+    fn follow_route(&mut self, client: ClientId) {
+        let Some(moving) = self.clients.get(&client) else {
+            return;
+        };
+        let to = self.route_of(moving.player);
+        if let ClientHome::Node(node, link_client) = moving.home
+            && let Some(to) = to.filter(|to| *to != node)
+        {
+            self.leave_node((node, link_client), DisconnectReason::Moved);
+            self.wait_for(client, to);
+            self.find_node(client);
+        }
+    }
+
+    /// A client has no node any more; probably it gets this one.
+    fn wait_for(&mut self, client: ClientId, node: BusPeer) {
+        let home = self.waits_for(node);
+        let Some(waiting) = self.clients.get_mut(&client) else {
+            return;
+        };
+        if let ClientHome::Node(_, link_client) = std::mem::replace(&mut waiting.home, home) {
+            self.at_nodes.remove(&link_client);
+        }
+        self.waiting.insert(client);
+        if !waiting.can_move() {
+            self.stats.lost += 1;
+            self.close(client, CloseReason::Lost);
+        }
     }
 
     fn on_link(&mut self, event: LinkEvent, sink: &mut dyn PacketSink) {
-        let (peer, link_client, bytes) = match event {
-            LinkEvent::Linked { .. } => return,
+        match event {
+            LinkEvent::Linked { .. } => {}
             LinkEvent::Lost { peer } => {
-                let mut lost = Vec::new();
-                self.clients.retain(|client, node| {
-                    let is_lost = *node == peer;
-                    if is_lost {
-                        lost.push(*client);
-                    }
-                    !is_lost
-                });
-                self.stats.lost += lost.len() as u64;
+                let of_peer = |home| matches!(home, ClientHome::Node(node, _) if node == peer);
+                let clients = self.clients.iter();
+                let lost = clients.filter(|(_, client)| of_peer(client.home));
+                let lost: Vec<ClientId> = lost.map(|(client, _)| *client).collect();
                 for client in lost {
-                    sink.close(client, CloseReason::Lost);
+                    self.wait_for(client, peer);
                 }
-                return;
             }
             LinkEvent::Message {
                 peer,
                 client,
                 bytes,
-            } => (peer, client, bytes),
+            } => self.on_node_message((peer, client), bytes, sink),
+        }
+    }
+
+    fn on_node_message(
+        &mut self,
+        (peer, link_client): (BusPeer, LinkClient),
+        mut bytes: Vec<u8>,
+        sink: &mut dyn PacketSink,
+    ) {
+        let client = self.at_nodes.get(&link_client).copied();
+        let Some((client, receiver)) =
+            client.and_then(|client| Some((client, self.clients.get_mut(&client)?)))
+        else {
+            // Of a client that has gone, or has another node, packets may still be under way.
+            self.stats.late += 1;
+            return;
         };
-        let client = ClientId(link_client.0);
-        // Of a client that has gone, packets may still be under way.
-        if self.clients.get(&client) != Some(&peer) {
+        if receiver.home != ClientHome::Node(peer, link_client) {
+            self.stats.unreadable += 1;
             return;
         }
         match RelayedMessage::read(&bytes) {
             Some(RelayedMessage::Packet(channel, packet)) => {
-                self.stats.packets += 1;
-                sink.deliver(client, channel, packet);
+                if channel == Channel::Reliable && !receiver.is_welcome && is_welcome(packet) {
+                    receiver.welcome();
+                }
+                let kind_bytes = bytes.len() - packet.len();
+                let packet = &mut bytes[kind_bytes..];
+                if receiver.numbers.translate(packet) {
+                    self.stats.packets += 1;
+                    sink.deliver(client, channel, packet);
+                }
             }
             Some(RelayedMessage::Close(reason)) => {
-                self.clients.remove(&client);
+                self.remove(client);
                 self.links.forget(peer, link_client);
                 sink.close(client, reason);
             }
@@ -254,3 +476,6 @@ impl GatewayState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

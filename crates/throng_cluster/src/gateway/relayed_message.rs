@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use throng_core::ids::PlayerId;
-use throng_net::inbox::{ConnectionInfo, DisconnectReason, VerifiedIdentity};
+use throng_net::inbox::{ConnectionInfo, ContinuedConnection, DisconnectReason, VerifiedIdentity};
 use throng_net::{TokenUserData, USER_DATA_BYTES};
 use throng_protocol::wire::{Channel, CloseReason};
 
@@ -36,6 +36,8 @@ const RECEIVES: u8 = 4;
 const REQUIRES_READY: u8 = 8;
 const HAS_USER_DATA: u8 = 16;
 const HAS_ADDRESS: u8 = 32;
+const CONTINUES: u8 = 64;
+const HAS_INPUT: u8 = 128;
 
 impl<'b> RelayedMessage<'b> {
     /// Replaces the contents of `into` with the bytes of the message.
@@ -49,7 +51,11 @@ impl<'b> RelayedMessage<'b> {
             }
             Self::Disconnected(reason) => {
                 into.push(DISCONNECTED);
-                into.push(u8::from(*reason == DisconnectReason::Lost));
+                into.push(match reason {
+                    DisconnectReason::Closed => 0,
+                    DisconnectReason::Lost => 1,
+                    DisconnectReason::Moved => 2,
+                });
             }
             Self::Packet(channel, bytes) => {
                 into.push(match channel {
@@ -70,6 +76,7 @@ impl<'b> RelayedMessage<'b> {
             (INPUT, rest) => Some(Self::Input(rest)),
             (DISCONNECTED, [0]) => Some(Self::Disconnected(DisconnectReason::Closed)),
             (DISCONNECTED, [1]) => Some(Self::Disconnected(DisconnectReason::Lost)),
+            (DISCONNECTED, [2]) => Some(Self::Disconnected(DisconnectReason::Moved)),
             (RELIABLE_PACKET, rest) => Some(Self::Packet(Channel::Reliable, rest)),
             (UNRELIABLE_PACKET, rest) => Some(Self::Packet(Channel::Unreliable, rest)),
             (CLOSE, &[number]) => CloseReason::from_number(number).map(Self::Close),
@@ -79,6 +86,7 @@ impl<'b> RelayedMessage<'b> {
 }
 
 fn write_connected(info: &ConnectionInfo, into: &mut Vec<u8>) {
+    let last_input = info.continues.and_then(|continued| continued.last_input);
     let bits = [
         (info.claims.player.is_some(), HAS_PLAYER),
         (info.claims.resumes_only, RESUMES_ONLY),
@@ -86,12 +94,20 @@ fn write_connected(info: &ConnectionInfo, into: &mut Vec<u8>) {
         (info.requires_ready, REQUIRES_READY),
         (info.user_data.is_some(), HAS_USER_DATA),
         (info.address.is_some(), HAS_ADDRESS),
+        (info.continues.is_some(), CONTINUES),
+        (last_input.is_some(), HAS_INPUT),
     ];
     let bits = bits.iter().filter(|(is_set, _)| *is_set);
     into.push(CONNECTED);
     into.push(bits.fold(0, |bits, (_, bit)| bits | bit));
     if let Some(player) = info.claims.player {
         into.extend_from_slice(&player.0.to_le_bytes());
+    }
+    if let Some(continued) = info.continues {
+        into.extend_from_slice(&continued.last_message.to_le_bytes());
+    }
+    if let Some(input) = last_input {
+        into.extend_from_slice(&input.to_le_bytes());
     }
     if let Some(user_data) = &info.user_data {
         into.extend_from_slice(user_data.as_bytes());
@@ -117,11 +133,30 @@ fn read_connected(bytes: &[u8]) -> Option<ConnectionInfo> {
         address: None,
         receives: is_set(RECEIVES),
         requires_ready: is_set(REQUIRES_READY),
+        continues: None,
     };
     if is_set(HAS_PLAYER) {
         let (player, after) = rest.split_first_chunk()?;
         info.claims.player = Some(PlayerId(u64::from_le_bytes(*player)));
         rest = after;
+    }
+    if is_set(CONTINUES) {
+        // Only a player that was verified goes on without a login.
+        info.claims.player?;
+        let (last_message, after) = rest.split_first_chunk()?;
+        rest = after;
+        let mut continued = ContinuedConnection {
+            last_message: u16::from_le_bytes(*last_message),
+            last_input: None,
+        };
+        if is_set(HAS_INPUT) {
+            let (input, after) = rest.split_first_chunk()?;
+            continued.last_input = Some(u16::from_le_bytes(*input));
+            rest = after;
+        }
+        info.continues = Some(continued);
+    } else if is_set(HAS_INPUT) {
+        return None;
     }
     if is_set(HAS_USER_DATA) {
         let (user_data, after) = rest.split_first_chunk::<USER_DATA_BYTES>()?;
@@ -155,6 +190,11 @@ mod tests {
             ConnectionInfo::unknown(),
             ConnectionInfo::player(u64::MAX).without_loading(),
             ConnectionInfo::player(7).resuming_only(true),
+            ConnectionInfo::player(7).continuing(ContinuedConnection::default()),
+            ConnectionInfo::player(7).continuing(ContinuedConnection {
+                last_message: 65_535,
+                last_input: Some(700),
+            }),
         ];
         for address in ["10.1.2.3:4567", "[2001:db8::1]:1"] {
             let user_data = TokenUserData::new(&[3; USER_DATA_BYTES]);
@@ -167,6 +207,7 @@ mod tests {
             RelayedMessage::Input(b"hello"),
             RelayedMessage::Disconnected(DisconnectReason::Closed),
             RelayedMessage::Disconnected(DisconnectReason::Lost),
+            RelayedMessage::Disconnected(DisconnectReason::Moved),
             RelayedMessage::Packet(Channel::Reliable, b"x"),
             RelayedMessage::Packet(Channel::Unreliable, b""),
             RelayedMessage::Close(CloseReason::Lost),
@@ -186,7 +227,22 @@ mod tests {
             &[9],
             &[CLOSE, 0],
             &[CLOSE, 200],
-            &[DISCONNECTED, 2],
+            &[DISCONNECTED, 3],
+            &[CONNECTED, CONTINUES, 1, 0],
+            &[
+                CONNECTED,
+                HAS_PLAYER | HAS_INPUT,
+                1,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                1,
+                0,
+            ],
         ] {
             assert_eq!(RelayedMessage::read(bytes), None);
         }
@@ -198,7 +254,7 @@ mod tests {
         let mut written = Vec::new();
         for _ in 0..20_000 {
             let length = rng.random_range(0..300);
-            let mut bytes = vec![rng.random_range(0..8_u8), rng.random_range(0..64)];
+            let mut bytes = vec![rng.random_range(0..8_u8), rng.random_range(0..=255)];
             bytes.extend((0..length).map(|_| rng.random_range(0..=255_u8)));
             // What can be read is written as the same bytes, except bits that mean nothing.
             if let Some(message) = RelayedMessage::read(&bytes) {

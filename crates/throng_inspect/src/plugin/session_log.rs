@@ -110,6 +110,7 @@ pub(super) const fn describe_end(reason: LogoutReason) -> &'static str {
         LogoutReason::Resumed => "resumed over another connection",
         LogoutReason::PlayerUnavailable => "stored player unavailable",
         LogoutReason::PlayerTaken => "taken over by another server",
+        LogoutReason::Moved => "moved to another node",
         _ => "ended",
     }
 }

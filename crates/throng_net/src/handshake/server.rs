@@ -240,7 +240,7 @@ impl ClientReturns {
     pub fn end_connection(&self, token: TokenUse, reason: DisconnectReason, unix_s: u64) {
         let until_s = match reason {
             DisconnectReason::Lost => unix_s.saturating_add(self.return_s),
-            DisconnectReason::Closed => 0,
+            DisconnectReason::Closed | DisconnectReason::Moved => 0,
         };
         self.used_tokens.end(token, until_s);
     }

@@ -30,6 +30,6 @@ pub use queue::{
     PLAYERS_PER_UNAUTHENTICATED, ReceiveError,
 };
 pub use quota::ClientQuota;
-pub use shared::{ConnectionInfo, TransportEvent, VerifiedIdentity};
+pub use shared::{ConnectionInfo, ContinuedConnection, TransportEvent, VerifiedIdentity};
 #[doc(hidden)]
 pub use shared::{Intake, address_words};

@@ -92,6 +92,9 @@ pub enum DisconnectReason {
     Closed,
     /// Timeout, or malformed data.
     Lost,
+    /// Another server process serves the client from now on, over the same connection. Only a gateway of a cluster reports it: the session
+    /// ends at once.
+    Moved,
 }
 
 /// A received message.
@@ -203,6 +206,15 @@ impl MessageQueue {
         debug_assert!(before.is_none(), "numbers of clients are not given twice");
     }
 
+    /// Creates the queue of a client that another process has served until now, as that of a player. Its messages are counted on from the
+    /// last one for that process.
+    pub fn open_continued(&mut self, client: ClientId, last_message: u16) {
+        self.open(client);
+        if let Some(lane) = self.client_queues.get_mut(&client) {
+            (lane.received, lane.is_player) = (last_message, true);
+        }
+    }
+
     /// The tick has handled the client's connection: its messages may be taken from now on.
     pub fn acknowledge(&mut self, client: ClientId) {
         let Some(lane) = self
@@ -217,7 +229,12 @@ impl MessageQueue {
         self.backlog.add(lane, lane.waiting);
         if lane.waiting > 0 {
             lane.is_scheduled = true;
-            self.unauthenticated.push_back(client);
+            let ring = if lane.is_player {
+                &mut self.players
+            } else {
+                &mut self.unauthenticated
+            };
+            ring.push_back(client);
         } else {
             self.ended.extend(lane.ended.map(|reason| (client, reason)));
         }

@@ -22,6 +22,18 @@ pub struct ConnectionInfo {
     pub receives: bool,
     /// Whether it loads something before it enters a scene: the server then waits for its *Ready*.
     pub requires_ready: bool,
+    /// Another server process has served it over the same connection until now; only a trusted gateway may claim that.
+    pub continues: Option<ContinuedConnection>,
+}
+
+/// What a client has sent over its connection to another server process, which was welcome there as its verified player. Its session is
+/// opened at once: it sends no *Login*.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContinuedConnection {
+    /// Number of its last message for the former process, modulo 65,536.
+    pub last_message: u16,
+    /// Number of its newest *Input* for the former process, if it has sent any.
+    pub last_input: Option<u16>,
 }
 
 impl ConnectionInfo {
@@ -37,6 +49,7 @@ impl ConnectionInfo {
             address: None,
             receives: true,
             requires_ready: true,
+            continues: None,
         }
     }
 
@@ -59,6 +72,13 @@ impl ConnectionInfo {
     #[must_use]
     pub const fn without_loading(mut self) -> Self {
         self.requires_ready = false;
+        self
+    }
+
+    /// The same, of a client that another process has served until now. It must have a verified player.
+    #[must_use]
+    pub const fn continuing(mut self, continues: ContinuedConnection) -> Self {
+        self.continues = Some(continues);
         self
     }
 
@@ -142,7 +162,10 @@ impl Intake {
         self.last_client += 1;
         let client = ClientId(self.last_client);
         self.record_event(|| TransportEvent::Connected(client, connected.clone()));
-        self.queue.open(client);
+        match connected.continues {
+            Some(continued) => self.queue.open_continued(client, continued.last_message),
+            None => self.queue.open(client),
+        }
         self.new_connections.push((client, connected));
         Ok(client)
     }
@@ -185,6 +208,10 @@ impl Intake {
             word(connected.claims.player.map_or(u64::MAX, |player| player.0));
             let address = address_words(connected.address);
             address.into_iter().for_each(&mut word);
+            if let Some(continued) = connected.continues {
+                word(u64::from(continued.last_message));
+                word(continued.last_input.map_or(u64::MAX, u64::from));
+            }
             let user_data = connected.user_data.iter();
             user_data
                 .flat_map(|data| data.as_bytes())

@@ -289,7 +289,9 @@ impl ShardWorker {
         let mut over = std::mem::take(&mut self.ended);
         for (client, reason) in over.drain(..) {
             match reason {
-                DisconnectReason::Closed => self.end(client, reason, not_lost),
+                DisconnectReason::Closed | DisconnectReason::Moved => {
+                    self.end(client, reason, not_lost);
+                }
                 DisconnectReason::Lost => self.end(client, reason, |counters| &counters.lost),
             }
         }
@@ -306,7 +308,7 @@ impl ShardWorker {
             datagrams, sealed, ..
         } = &mut self.sending;
         let why = connection.close_reason.unwrap_or(match reason {
-            DisconnectReason::Closed => CloseReason::Ended,
+            DisconnectReason::Closed | DisconnectReason::Moved => CloseReason::Ended,
             DisconnectReason::Lost => CloseReason::Lost,
         });
         connection.send_disconnect(why, sealed, |sealed| datagrams.push(address, sealed));

@@ -127,6 +127,9 @@ pub struct Mirror {
     tick_s: f32,
     epoch: u8,
     sequence: Option<u16>,
+    /// Whether a *Hello* has arrived on this connection.
+    is_greeted: bool,
+    takeovers: u32,
     packets: u64,
     ignored: u64,
     announcements: u64,
@@ -218,6 +221,9 @@ impl Mirror {
             show(self, message);
             match *message {
                 ServerMessage::Hello(hello) => {
+                    if std::mem::replace(&mut self.is_greeted, true) {
+                        self.takeovers = self.takeovers.wrapping_add(1);
+                    }
                     self.tick_s = wire_tick_s(hello.tick_millihertz);
                     // A server at full speed sends no TimeRate.
                     (self.tick, self.slowdown_percent) = (hello.tick, 0);
@@ -523,6 +529,14 @@ impl Mirror {
     /// The connection is lost, and packets of another one follow. The client keeps its state until the server discards it.
     pub fn reconnect(&mut self) {
         (self.sequence, self.reassembler) = (None, Reassembler::default());
+        self.is_greeted = false;
+    }
+
+    /// How often another server process has taken the client over, without another connection: modulo 2³². Ticks and object ids are those
+    /// of the new process from then on, and ticks may be lower than before.
+    #[must_use]
+    pub const fn takeovers(&self) -> u32 {
+        self.takeovers
     }
 
     /// Bytes of reliable messages received on this connection, for *Resume*.

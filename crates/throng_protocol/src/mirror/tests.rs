@@ -351,3 +351,58 @@ proptest! {
         prop_assert_eq!(together.ignored(), one_by_one.ignored());
     }
 }
+
+#[test]
+fn mirror_follows_another_process_on_the_same_connection() {
+    let mut mirror = greeted();
+    let hello = |tick| Hello {
+        client: 3,
+        tick_millihertz: 20_000,
+        tick,
+        mtu_bytes: 1_200,
+    };
+    let mut first = packet(1, 1, |bytes| hello(900).write(bytes));
+    first[4..6].copy_from_slice(&900_u16.to_le_bytes());
+    mirror.receive(&first).unwrap();
+    assert_eq!((mirror.tick(), mirror.takeovers()), (900, 0));
+    // The other process has simulated for a shorter time, in longer ticks.
+    let token = ResumeToken([4; 16]);
+    let mut taken = packet(2, 2, |bytes| {
+        let slow = Hello {
+            tick_millihertz: 10_000,
+            ..hello(20)
+        };
+        slow.write(bytes);
+        SessionNotice::Resumed { keeps_state: false }.write(bytes);
+        SessionNotice::Welcome { player: 5, token }.write(bytes);
+    });
+    taken[4..6].copy_from_slice(&20_u16.to_le_bytes());
+    mirror.receive(&taken).unwrap();
+    assert_eq!((mirror.tick(), mirror.takeovers()), (20, 1));
+    assert_eq!((mirror.tick_s(), mirror.scene()), (0.1, None));
+    assert_eq!(mirror.ids(), Vec::<u32>::new());
+    // A late packet of the former process has no effect.
+    let mut late = packet_of(Channel::Unreliable, 9, 1, |bytes| {
+        write_own_position(bytes, Vec2::ONE);
+    });
+    late[4..6].copy_from_slice(&901_u16.to_le_bytes());
+    mirror.receive(&late).unwrap();
+    assert_eq!((mirror.tick(), mirror.ignored()), (20, 1));
+    // Its scene has the numbers of the former one.
+    let mut scene = packet(3, 3, |bytes| {
+        write_scene(bytes, 4, Vec2::splat(10.0));
+        write_controlled_object(bytes, 7, 0);
+        write_snapshot_header(bytes, 7, 0, 1, Motion::default(), 0);
+        write_own_position(bytes, Vec2::splat(2.0));
+    });
+    scene[4..6].copy_from_slice(&21_u16.to_le_bytes());
+    mirror.receive(&scene).unwrap();
+    let own = mirror.own_position().map(|own| (own.tick, own.position));
+    assert_eq!(own, Some((21, Vec2::splat(2.0))));
+    // A new connection starts with a Hello of its own, which takes nothing over.
+    mirror.reconnect();
+    mirror
+        .receive(&packet(0, 4, |bytes| hello(22).write(bytes)))
+        .unwrap();
+    assert_eq!(mirror.takeovers(), 1);
+}

@@ -32,10 +32,10 @@ pub(super) use world_file::WorldFile;
 
 use std::sync::Arc;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedPreUpdate, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use throng::prelude::*;
-use throng_cluster::ClusterPlugin;
+use throng_cluster::{ClusterPlugin, ClusterSystems};
 
 use players::WorldHooks;
 
@@ -49,7 +49,6 @@ pub(super) struct WorldPlugin(pub ClusterWorld);
 impl Plugin for WorldPlugin {
     fn build(&self, app: &mut App) {
         let think = (
-            scenes::follow_scenes,
             scenes::walk,
             travel::enter_portals,
             travel::leave_closed_scenes,
@@ -61,6 +60,12 @@ impl Plugin for WorldPlugin {
             .init_resource::<OpenScenes>()
             .replicate::<Gold>()
             .replicate::<Place>()
+            .add_systems(
+                FixedPreUpdate,
+                scenes::follow_scenes
+                    .after(ClusterSystems::Scenes)
+                    .before(ClusterSystems::Arrive),
+            )
             .add_systems(FixedUpdate, think.chain().in_set(SimSystems::Think));
     }
 }

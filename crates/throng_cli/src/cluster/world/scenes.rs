@@ -1,13 +1,14 @@
 //! The scenes that this node runs, and their NPCs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use throng::prelude::*;
-use throng_cluster::{ClusterPlayers, SceneDeclaration};
+use throng_cluster::{SceneAssigned, SceneDeclaration, SceneRemoved};
 
 use super::ClusterWorld;
 use super::world_file::{WorldFile, WorldScene};
@@ -23,8 +24,6 @@ const NPC_SPEED_M_S: f32 = 1.5;
 pub(in crate::cluster) struct OpenScenes {
     scenes: BTreeMap<String, Entity>,
     waiting_room: Option<Entity>,
-    /// Scenes of another world file, which were logged.
-    unknown: BTreeSet<String>,
 }
 
 /// An NPC that walks about.
@@ -68,54 +67,51 @@ impl WorldFile {
     }
 }
 
-/// Opens and closes scenes, so that those are open that the rows say.
-pub(super) fn follow_scenes(world: &mut World) {
-    let players = world.resource::<ClusterPlayers>();
-    let Some(driver) = players.driver() else {
-        return;
-    };
-    let assigned = driver.scenes();
-    let file = world.resource::<ClusterWorld>().clone().0;
-    let fingerprint = file.fingerprint().to_le_bytes();
-    let mut names = BTreeSet::new();
-    for entry in assigned {
-        let known = file.scene(&entry.name);
-        match known.filter(|_| entry.specification == fingerprint) {
-            Some(scene) => {
-                names.insert(scene.name.clone());
-                if world.resource::<OpenScenes>().get(&scene.name).is_none()
-                    && let Err(error) = open_world_scene(world, scene)
-                {
-                    tracing::error!(scene = scene.name, %error, "scene not opened");
-                }
-            }
-            None => log_unknown(world, &entry.name),
+/// Opens the scenes that this node is to run now, and closes those that it does not run any more.
+pub(super) fn follow_scenes(
+    world: &mut World,
+    mut assigned: Local<MessageCursor<SceneAssigned>>,
+    mut removed: Local<MessageCursor<SceneRemoved>>,
+) {
+    let removed = removed.read(world.resource::<Messages<SceneRemoved>>());
+    let removed: Vec<String> = removed.map(|scene| scene.name.clone()).collect();
+    let assigned = assigned.read(world.resource::<Messages<SceneAssigned>>());
+    let assigned: Vec<SceneAssigned> = assigned.cloned().collect();
+    for name in removed {
+        let closing = world.resource_mut::<OpenScenes>().scenes.remove(&name);
+        if let Some(scene) = closing.and_then(|scene| world.get_entity_mut(scene).ok()) {
+            { scene }.insert(ClosingScene);
         }
     }
-    let mut open = world.resource_mut::<OpenScenes>();
-    let closed: Vec<(String, Entity)> = open
-        .scenes
-        .extract_if(.., |name, _| !names.contains(name))
-        .collect();
-    for (_, entity) in closed {
-        // Its players are still in it: they leave it first.
-        world.entity_mut(entity).insert(ClosingScene);
+    if assigned.is_empty() {
+        return;
+    }
+    let file = world.resource::<ClusterWorld>().clone().0;
+    let fingerprint = file.fingerprint().to_le_bytes();
+    for SceneAssigned {
+        name,
+        specification,
+        ..
+    } in assigned
+    {
+        let known = file.scene(&name);
+        match known.filter(|_| specification == fingerprint) {
+            Some(scene) => {
+                if let Err(error) = open_world_scene(world, scene) {
+                    tracing::error!(name, %error, "scene not opened");
+                }
+            }
+            None => tracing::error!(
+                name,
+                "scene not opened: it was declared by another world file; run all nodes with the same file, or use another database"
+            ),
+        }
     }
 }
 
-/// A scene that runs elsewhere now. It closes when its players have left.
+/// A scene that this node does not run any more. It closes when its players have left.
 #[derive(Component)]
 pub(super) struct ClosingScene;
-
-fn log_unknown(world: &mut World, name: &str) {
-    let mut open = world.resource_mut::<OpenScenes>();
-    if open.unknown.insert(name.to_owned()) {
-        tracing::error!(
-            scene = name,
-            "scene not opened: it was declared by another world file; run all nodes with the same file, or use another database"
-        );
-    }
-}
 
 fn open_world_scene(
     world: &mut World,

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::prelude::*;
 use throng::world::SceneObjects;
-use throng_cluster::{ClusterPlayer, ClusterPlayers, FrozenPlayer, PlayerMove};
+use throng_cluster::{ClusterPlayer, ClusterScenes, FrozenPlayer, PlayerMove};
 
 use super::ClusterWorld;
 use super::players::Place;
@@ -67,7 +67,7 @@ pub(super) fn leave_closed_scenes(
 pub(super) fn travel(
     world: Res<ClusterWorld>,
     open: Res<OpenScenes>,
-    cluster: Res<ClusterPlayers>,
+    cluster: Res<ClusterScenes>,
     players: Query<(Entity, &ClusterPlayer, &Destination), FreePlayers>,
     mut moves: MessageWriter<PlayerMove>,
     mut commands: Commands,
@@ -88,17 +88,6 @@ pub(super) fn travel(
             commands.entity(entity).insert(Destination { scene, at_m });
             continue;
         }
-        let Some(driver) = cluster.driver() else {
-            continue;
-        };
-        let nodes = driver.nodes();
-        let owner = driver.scene_owner(name);
-        let owner = owner.filter(|owner| driver.with_node(|node, _| node.run() != *owner));
-        if let Some(owner) = owner
-            && let Some(entry) = nodes.iter().find(|entry| entry.run == owner)
-        {
-            let (player, to) = (player.0, entry.name.clone());
-            moves.write(PlayerMove { player, to });
-        }
+        moves.write_batch(PlayerMove::to_scene(&cluster, player.0, name));
     }
 }

@@ -1,0 +1,34 @@
+//! A node, its gateways and its outbox, into a server.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+use throng::outbox::{Outbox, OutboxSettings, PacketSink};
+use throng::session::TransportHandle;
+
+use crate::driver::NodeDriver;
+use crate::gateway::{GATEWAY_PACKET_BYTES_MAX, GatewayPort};
+use crate::link::LinkSettings;
+use crate::plugin::ClusterPlayers;
+
+/// Makes a world that of a running node: its players are those of the node, and clients at gateways are its clients. Packets of other clients
+/// go to `others`. Limits the packets of the outbox to those that gateways can send. Returns the node's end of the gateways.
+///
+/// Needs [`ClusterPlugin`](crate::ClusterPlugin) and a throng server.
+pub fn attach_node(
+    world: &mut World,
+    driver: NodeDriver,
+    links: LinkSettings,
+    others: Option<Box<dyn PacketSink>>,
+) -> GatewayPort {
+    let handler = world.get_resource_or_init::<TransportHandle>().clone();
+    let run = driver.with_node(|node, _| node.run().run);
+    let port = GatewayPort::new(run, links, Arc::new(handler));
+    driver.set_relay(Box::new(port.clone()));
+    let mut outbox = world.get_resource_or_init::<OutboxSettings>();
+    outbox.mtu_bytes = outbox.mtu_bytes.min(GATEWAY_PACKET_BYTES_MAX);
+    let mut outbox = world.get_resource_or_init::<Outbox>();
+    outbox.set_sink(port.sink(others));
+    world.get_resource_or_init::<ClusterPlayers>().open(driver);
+    port
+}

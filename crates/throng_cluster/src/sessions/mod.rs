@@ -1,0 +1,105 @@
+//! Sessions of a throng server and the players of its node: a game spawns players in its hooks, and needs no more code for clients.
+//!
+//! ```text
+//! LoggedIn ──▶ is the player here? ── yes ─▶ ControlledBy
+//!                └─ no ─▶ ClusterPlayers::log_in ─▶ it arrives ─▶ ControlledBy
+//!                                                 └ refused again and again ─▶ the session ends
+//! LoggedOut ─▶ PlayerLogOut, unless the player moves
+//! a player without a client for client_wait_s ─▶ PlayerLogOut
+//! a session whose player has left, and no node has taken over for client_wait_s ─▶ the session ends
+//! ```
+//!
+//! | file | contains |
+//! |---|---|
+//! | `attach_node` | a node, its gateways and its outbox, into a server |
+//! | `follow` | the systems |
+//!
+//! Invariant: the object of a player is despawned by [`ClusterPlugin`](crate::ClusterPlugin) only, also when its session ends first: it has
+//! [`OutlivesSession`](throng::session::OutlivesSession). Cost: O(players without a client + sessions without a player) per tick.
+
+mod attach_node;
+mod follow;
+
+pub use attach_node::attach_node;
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use throng::sim::SimSystems;
+
+use self::follow::{ClusterSessions, attach_players, end_sessions, note_departure, start_sessions};
+
+/// Gives clients that log in, or come from another node, control of their players. Add it to a server with a
+/// [`ClusterPlugin`](crate::ClusterPlugin), whose hook [`on_receive`](crate::PlayerHooks::on_receive) spawns players as objects: with
+/// `InScene` and `Position`.
+///
+/// ```
+/// use bevy_ecs::prelude::*;
+/// use throng::prelude::*;
+/// use throng_cluster::{ClusterPlugin, ClusterRecord, ClusterSessionsPlugin, PlayerHooks};
+///
+/// #[derive(Resource)]
+/// struct Town(Entity);
+///
+/// struct Game;
+///
+/// impl PlayerHooks for Game {
+///     fn on_collect(&self, world: &World, player: Entity) -> Vec<u8> {
+///         world.get::<Position>(player).map_or_else(Vec::new, |at| at.0.to_array().map(f32::to_le_bytes).concat())
+///     }
+///
+///     fn on_receive(&self, world: &mut World, player: PlayerId, _: &ClusterRecord) -> Entity {
+///         // Read the position from the record here.
+///         let place = (InScene(world.resource::<Town>().0), Position::default());
+///         world.spawn((Player, player, place, Viewer::default())).id()
+///     }
+/// }
+///
+/// let plugins = |app: &mut bevy_app::App| _ = app.add_plugins((ClusterPlugin::new(Game), ClusterSessionsPlugin));
+/// let server = Server::builder().plugins(plugins).build();
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClusterSessionsPlugin;
+
+/// Times of sessions and players that wait for each other, in seconds of simulated time.
+///
+/// ```
+/// use throng_cluster::ClusterSessionsSettings;
+///
+/// // A player whose client does not come with it is logged out soon.
+/// let settings = ClusterSessionsSettings { client_wait_s: 10.0, ..ClusterSessionsSettings::default() };
+/// assert!(settings.login_wait_s < settings.client_wait_s);
+/// ```
+#[derive(Resource, Clone, Copy, Debug, PartialEq)]
+pub struct ClusterSessionsSettings {
+    /// How long a player without a client stays, and a client without its player.
+    pub client_wait_s: f32,
+    /// How long logins are repeated that the store refuses, because the player is on another node, or was on one that has died.
+    pub login_wait_s: f32,
+    /// The time between two of them.
+    pub login_interval_s: f32,
+}
+
+impl Default for ClusterSessionsSettings {
+    fn default() -> Self {
+        Self {
+            client_wait_s: 30.0,
+            login_wait_s: 5.0,
+            login_interval_s: 0.25,
+        }
+    }
+}
+
+impl Plugin for ClusterSessionsPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<ClusterSessionsSettings>()
+            .init_resource::<ClusterSessions>()
+            .add_observer(note_departure)
+            .add_systems(
+                FixedUpdate,
+                (end_sessions, start_sessions, attach_players)
+                    .chain()
+                    .after(SimSystems::Ingest)
+                    .before(SimSystems::Think),
+            );
+    }
+}
