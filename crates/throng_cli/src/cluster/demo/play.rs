@@ -137,6 +137,7 @@ impl<'w> Play<'w> {
                 fleet.check()?;
                 self.state = fleet.read()?;
                 self.print(&self.figures.second_line(seconds, &self.state))?;
+                self.walkers.iter().for_each(|walker| walker.log(now));
                 seconds = begun.elapsed().as_secs() + 1;
             }
             for walker in &mut self.walkers {

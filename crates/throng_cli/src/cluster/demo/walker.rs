@@ -172,6 +172,19 @@ impl Walker {
         }
     }
 
+    /// Logs where it is.
+    pub fn log(&self, now: Instant) {
+        let (player, goal) = (self.player, self.goal);
+        let at = self.client.own_position(now);
+        let mirror = self.client.mirror();
+        let (tick, own, position) = (
+            mirror.tick(),
+            mirror.controlled_object(),
+            mirror.own_position(),
+        );
+        tracing::debug!(player, ?goal, ?at, tick, ?own, ?position, "walker");
+    }
+
     /// Stands still.
     pub fn stop(&mut self) {
         self.client.set_controls(ControlState::stand(0));
