@@ -14,6 +14,7 @@
 #![doc = "[deploying]: crate::guide::deploying"]
 #![doc = "[operating]: crate::guide::operating"]
 #![doc = "[production]: crate::guide::production"]
+#![doc = "[many_machines]: crate::guide::many_machines"]
 #![doc = "[coming_from]: crate::guide::coming_from"]
 #![doc = "[glossary]: crate::guide::glossary"]
 #![doc = ""]
@@ -35,6 +36,7 @@ macro_rules! pages {
         #[doc = "[deploying]: crate::guide::deploying"]
         #[doc = "[operating]: crate::guide::operating"]
         #[doc = "[production]: crate::guide::production"]
+        #[doc = "[many_machines]: crate::guide::many_machines"]
         #[doc = "[coming_from]: crate::guide::coming_from"]
         #[doc = "[glossary]: crate::guide::glossary"]
         #[doc = ""]
@@ -57,6 +59,7 @@ pages! {
     deploying
     operating
     production
+    many_machines
     coming_from
     glossary
 }

@@ -5,7 +5,9 @@ mod plugin;
 #[cfg(feature = "web")]
 mod web;
 
-pub use plugin::{ListenError, ListenSettings, UdpListener, listen, stop_listening};
+pub use plugin::{
+    ListenError, ListenSettings, UdpListener, listen, start_udp_server, stop_listening,
+};
 pub use throng_net::*;
 #[cfg(feature = "web")]
-pub use web::{WebListener, listen_web, stop_listening_web};
+pub use web::{WebListener, listen_web, start_web_server, stop_listening_web};

@@ -172,19 +172,38 @@ pub fn listen(
     settings: ListenSettings,
     others: Option<Box<dyn PacketSink>>,
 ) -> Result<SocketAddr, ListenError> {
-    let of_socket = |source| ListenError::Socket { address, source };
-    let socket = ServerSocket::bind(address).map_err(of_socket)?;
-    let bound = socket.address();
-    let clients_max = settings.udp.clients_max;
-    let gate = server_handshake(&settings, (address, bound), keys.into(), clients_max)?;
-    let mut udp = settings.udp;
+    let mut settings = settings;
+    let udp = &mut settings.udp;
     udp.unacknowledged_us_max = udp.unacknowledged_us_max.min(in_flight_us_max(world));
-    let server =
-        UdpServer::start(socket, udp, gate, &connection_handler(world)).map_err(of_socket)?;
+    let server = start_udp_server(address, keys, &settings, &connection_handler(world))?;
+    let bound = server.address();
     limit_packets(world, WIRE_PACKET_BYTES_MAX);
     set_sink(world, server.sink().with_fallback(others));
     world.insert_resource(UdpListener { server });
     Ok(bound)
+}
+
+/// Listens for UDP clients for a handler that is no server with a world, such as a gateway of a cluster. Pass the packets for them to its
+/// [`sink`](UdpServer::sink).
+///
+/// # Errors
+/// [`ListenError`].
+pub fn start_udp_server(
+    address: SocketAddr,
+    keys: impl Into<TokenKeys>,
+    settings: &ListenSettings,
+    handler: &Arc<dyn ConnectionHandler>,
+) -> Result<UdpServer, ListenError> {
+    let of_socket = |source| ListenError::Socket { address, source };
+    let socket = ServerSocket::bind(address).map_err(of_socket)?;
+    let bound = socket.address();
+    let gate = server_handshake(
+        settings,
+        (address, bound),
+        keys.into(),
+        settings.udp.clients_max,
+    )?;
+    UdpServer::start(socket, settings.udp.clone(), gate, handler).map_err(of_socket)
 }
 
 /// Where the threads of a transport report connections and messages.

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
 use throng_net::{
-    ConnectionStats, PublicOrigin, TokenKeys, WebServer, WebServerSink, WebSocketListener, WebStats,
+    ConnectionHandler, ConnectionStats, PublicOrigin, TokenKeys, WebServer, WebServerSink,
+    WebSocketListener, WebStats,
 };
 
 #[cfg(feature = "webtransport")]
@@ -119,6 +121,33 @@ pub fn listen_web(
     settings: &ListenSettings,
     others: Option<Box<dyn PacketSink>>,
 ) -> Result<SocketAddr, ListenError> {
+    let mut settings = settings.clone();
+    let web = &mut settings.web;
+    web.read_timeout_us = web.read_timeout_us.min(in_flight_us_max(world));
+    #[cfg(feature = "webtransport")]
+    let has_webtransport = web.webtransport.is_some();
+    let server = start_web_server(address, keys, &settings, &connection_handler(world))?;
+    let bound = server.address();
+    #[cfg(feature = "webtransport")]
+    if has_webtransport {
+        limit_packets(world, WIRE_PACKET_BYTES_MAX);
+    }
+    set_sink(world, server.sink().with_fallback(others));
+    world.insert_resource(WebListener { server });
+    Ok(bound)
+}
+
+/// Listens for browsers for a handler that is no server with a world, such as a gateway of a cluster. Pass the packets for them to its
+/// [`sink`](WebServer::sink).
+///
+/// # Errors
+/// [`ListenError`].
+pub fn start_web_server(
+    address: SocketAddr,
+    keys: impl Into<TokenKeys>,
+    settings: &ListenSettings,
+    handler: &Arc<dyn ConnectionHandler>,
+) -> Result<WebServer, ListenError> {
     let of_socket = |source| ListenError::Socket { address, source };
     let listener = bind(address, settings).map_err(of_socket)?;
     let bound = listener.address();
@@ -128,18 +157,7 @@ pub fn listen_web(
         web.guest_speed_m_s = None;
     }
     let gate = server_handshake(settings, (address, bound), keys, web.clients_max)?;
-    web.read_timeout_us = web.read_timeout_us.min(in_flight_us_max(world));
-    #[cfg(feature = "webtransport")]
-    let has_webtransport = web.webtransport.is_some();
-    let server =
-        WebServer::start(listener, web, gate, &connection_handler(world)).map_err(of_socket)?;
-    #[cfg(feature = "webtransport")]
-    if has_webtransport {
-        limit_packets(world, WIRE_PACKET_BYTES_MAX);
-    }
-    set_sink(world, server.sink().with_fallback(others));
-    world.insert_resource(WebListener { server });
-    Ok(bound)
+    WebServer::start(listener, web, gate, handler).map_err(of_socket)
 }
 
 #[cfg(feature = "webtransport")]

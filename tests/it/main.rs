@@ -10,6 +10,7 @@ mod audiences;
 mod behaviours;
 mod bench_command;
 mod browsers;
+mod cluster_command;
 mod code_rules;
 mod conserved;
 mod cues;

@@ -81,6 +81,31 @@ impl CliError {
         Self::new(format!("could not write {}: {why}", file.display()))
     }
 
+    /// An error at a part of a text, of which `file` is the name.
+    #[cfg(feature = "cluster")]
+    pub(super) fn in_text(
+        message: impl Into<String>,
+        (file, text): (&str, &str),
+        (line, column, length): (usize, usize, usize),
+    ) -> Self {
+        let excerpt = Excerpt {
+            file: file.to_owned(),
+            line,
+            column,
+            text: text
+                .lines()
+                .nth(line.saturating_sub(1))
+                .unwrap_or_default()
+                .to_owned(),
+            length,
+        };
+        Self {
+            message: message.into(),
+            excerpt: Some(excerpt),
+            help: None,
+        }
+    }
+
     /// An error at a line and column of a file. The line is read from the file again, up to a size limit.
     fn in_file(message: &str, file: &str, (line, column): (u32, u32)) -> Self {
         // The message begins with the location, which is shown below it.

@@ -13,6 +13,7 @@
 //! | `certificate.rs` | the certificate of TCP ports |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
 //! | `client.rs` | `throng client`: synthetic players in another process |
+//! | `cluster/` | `throng gateway`, `throng node`, `throng cluster`: several processes (feature `cluster`) |
 //! | `color.rs` | failures in red on a terminal |
 //! | `db.rs` | `throng db`: maintenance of a player store |
 //! | `escape.rs` | escapes for names from outside |
@@ -33,6 +34,7 @@
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a template |
 //! | `secret_file.rs` | files with keys and tokens |
 //! | `serve/` | `throng serve`: runs a scenario for players from the network |
+//! | `ports.rs` | options of all TCP ports: certificates and proxies |
 //! | `set.rs` | values for parameters of scenarios |
 //! | `store.rs` | the player store of a run |
 //! | `token.rs` | `throng token`: keys and connect tokens |
@@ -53,6 +55,8 @@ mod certificate;
 mod check;
 mod client;
 mod client_faults;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod color;
 mod db;
 mod error;
@@ -71,6 +75,7 @@ mod page;
 mod page_actions;
 mod path;
 mod picture;
+mod ports;
 mod relay;
 mod report;
 mod run;
@@ -113,7 +118,7 @@ use terminal::{
     version,
     styles = STYLES,
     max_term_width = 80,
-    after_help = AFTER_HELP
+    after_help = after_help()
 )]
 struct Arguments {
     #[command(flatten)]
@@ -156,6 +161,15 @@ enum Command {
     Db(db::Db),
     /// Run a scenario in real time and accept players over the network
     Serve(Box<serve::Serve>),
+    /// Run a gateway of a cluster: it holds the connections of clients
+    #[cfg(feature = "cluster")]
+    Gateway(Box<cluster::GatewayCommand>),
+    /// Run a node of a cluster: it runs scenes of a world
+    #[cfg(feature = "cluster")]
+    Node(Box<cluster::NodeCommand>),
+    /// Try a cluster on this machine, show its state, drain a node
+    #[cfg(feature = "cluster")]
+    Cluster(cluster::ClusterCommand),
     /// Connect test players (bots) to a server, over a simulated bad network
     Client(Box<client::ClientCommand>),
     /// Simulate a bad network between clients and a server
@@ -184,6 +198,20 @@ const AFTER_HELP: &str = "Examples:
 
 Exit codes: 0 success and all expectations hold, 1 an expectation failed,
 2 invalid input or usage, 130 or 143 interrupted.";
+
+/// Commands that need another build, and how to get it.
+const CLUSTER_BUILD: &str =
+    "`throng gateway`, `throng node` and `throng cluster` are in builds with the
+feature `cluster`: cargo install throng_cli --features cluster";
+
+/// The text below the list of commands.
+fn after_help() -> String {
+    if cfg!(feature = "cluster") {
+        AFTER_HELP.to_owned()
+    } else {
+        format!("{AFTER_HELP}\n\n{CLUSTER_BUILD}.")
+    }
+}
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -226,6 +254,12 @@ pub fn main() -> ExitCode {
         Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
         Some(Command::Db(db)) => db.run(),
         Some(Command::Serve(serve)) => serve.run(arguments.output.quiet),
+        #[cfg(feature = "cluster")]
+        Some(Command::Gateway(gateway)) => gateway.run(arguments.output.quiet),
+        #[cfg(feature = "cluster")]
+        Some(Command::Node(node)) => node.run(arguments.output.quiet),
+        #[cfg(feature = "cluster")]
+        Some(Command::Cluster(cluster)) => cluster.run(arguments.output),
         Some(Command::Client(client)) => client.run(arguments.output.quiet),
         Some(Command::Relay(relay)) => relay.run(arguments.output.quiet),
         Some(Command::Token(token)) => token.run(),
@@ -303,13 +337,17 @@ fn add_tip(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
-    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
-        && is_scenario(name)
-    {
-        let tip = format!(
-            "a scenario is played by `throng run {}`",
-            escape::escaped(name)
-        );
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let tip = if is_scenario(name) {
+        let name = escape::escaped(name);
+        Some(format!("a scenario is played by `throng run {name}`"))
+    } else {
+        let is_of_cluster = ["gateway", "node", "cluster"].contains(&name.as_str());
+        is_of_cluster.then(|| CLUSTER_BUILD.replace('\n', " "))
+    };
+    if let Some(tip) = tip {
         error.insert(
             ContextKind::Suggested,
             ContextValue::StyledStrs(vec![tip.into()]),

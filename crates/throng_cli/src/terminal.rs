@@ -74,6 +74,15 @@ pub(super) fn listen_for_interrupt() {
     }
 }
 
+/// From now on, SIGINT and SIGTERM only request the end, each time: the program ends its child processes first.
+#[cfg(feature = "cluster")]
+pub(super) fn listen_for_end() {
+    for (signal, code) in SIGNALS {
+        let _ = flag::register_usize(signal, INTERRUPT_CODE.clone(), code.into())
+            .and_then(|_| flag::register(signal, INTERRUPTED.clone()));
+    }
+}
+
 pub(super) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -26,13 +26,16 @@
 //! | `store` | the contract of a store |
 //! | `rows/scenes`, `postgres/scenes` | the rows of scenes |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
+//! | `postgres/overview` | what operators see of the rows |
 //! | `node` | a node |
+//! | `node/gateways` | what others learn about a node: its load, and routes to its players |
 //! | `node/held_player` | a player in the memory of a node |
 //! | `node/replies` | how a node handles replies |
 //! | `node/requests` | which request of a node is pending |
 //! | `node/scenes` | which scenes a node runs |
 //! | `node/placement` | which node is to run a scene |
 //! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |
+//! | `presence/` | which nodes and gateways are there |
 //! | `driver/` | drives a node with a store and a bus, in threads of its own |
 //! | `plugin/` | the players of a node in a Bevy app (feature `bevy`) |
 //! | `link/` | packets of clients between nodes and gateways: reliable over the bus |
@@ -52,6 +55,7 @@ mod node;
 mod plugin;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod presence;
 mod request;
 mod routes;
 mod rows;
@@ -84,7 +88,10 @@ pub use plugin::{
     SceneAssigned, ScenePlace, SceneRemoved,
 };
 #[cfg(feature = "postgres")]
-pub use postgres::PostgresRows;
+pub use postgres::{NodeOverview, PlayerOverview, PostgresRows};
+pub use presence::{
+    KnownPeer, PEER_NAME_BYTES_MAX, PeerChange, PeerClash, PeerDirectory, PeerPresence,
+};
 pub use request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
     NodeEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply,

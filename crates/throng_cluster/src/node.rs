@@ -1,5 +1,6 @@
 //! A node: which players it holds, and how they come and go.
 
+mod gateways;
 mod held_player;
 mod placement;
 mod replies;

@@ -7,6 +7,7 @@
 //! Assumption: the clock of the server does not jump ahead by more than 150 ms (a clock that is adjusted slowly is fine, and so is one
 //! that is set back). If it does, nodes count as late while they still simulate.
 
+mod overview;
 mod scenes;
 
 use std::time::Duration;
@@ -23,6 +24,8 @@ use crate::request::{
     NodeEntry, RUNS_PER_PROCESS, RefusedWrite,
 };
 use crate::store::{ClusterStore, ClusterStoreError};
+
+pub use overview::{NodeOverview, PlayerOverview};
 
 /// Rows on a Postgres server: one connection, opened with the first request and again after it was lost.
 #[derive(Debug)]
@@ -114,16 +117,19 @@ impl PostgresRows {
         request: &ClusterRequest,
         at_ms: Option<u64>,
     ) -> Result<ClusterReply, ClusterStoreError> {
-        self.connect()?;
-        let Some(session) = &mut self.session else {
-            let cause = "no connection".to_owned();
-            return Err(ClusterStoreError::NotExecuted(cause));
-        };
+        let session = self.session()?;
         let reply = execute(session, request, at_ms.map(|at_ms| at_ms as i64));
         if reply.is_err() && !session.is_connected() {
             self.session = None;
         }
         reply
+    }
+
+    /// The connection, which is opened if there is none.
+    fn session(&mut self) -> Result<&mut PostgresSession, ClusterStoreError> {
+        self.connect()?;
+        let missing = || ClusterStoreError::NotExecuted("no connection".to_owned());
+        self.session.as_mut().ok_or_else(missing)
     }
 }
 

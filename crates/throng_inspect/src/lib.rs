@@ -50,6 +50,7 @@
 // | `admin/` | the administration API: players, kicks and bans |
 // | `token_service/` | the token service: connect tokens for a login service |
 // | `http_listener` | a small HTTP server, for both |
+// | `metrics_server` | metrics of a process that runs no ticks |
 // | `audit` | the records of the audit log |
 // | `plugin` | the systems at the tick's end: what is gathered, and when |
 
@@ -70,6 +71,7 @@ mod exposition;
 mod frames;
 mod heat;
 mod http_listener;
+mod metrics_server;
 mod plugin;
 mod protocol;
 mod routes;
@@ -87,6 +89,7 @@ pub use audit::AuditRecord;
 pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
+pub use metrics_server::MetricsServer;
 pub use plugin::{
     AppMetrics, AuditLog, InspectAddresses, InspectError, InspectPlugin, InspectSettings,
     Inspector, MEMORY_INTERVAL_S, METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth,

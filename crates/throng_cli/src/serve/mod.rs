@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `shutdown` | the phases between a signal and the end |
 //! | `notify` | messages to the service manager |
-//! | `ports` | options of all TCP ports: certificates and proxies |
 //! | `admin` | the administration API |
 //! | `agones` | reports to Agones |
 //! | `external_players` | objects of players who connect |
@@ -14,7 +13,6 @@ mod admin;
 mod agones;
 mod external_players;
 mod notify;
-mod ports;
 mod shutdown;
 mod summary;
 
@@ -30,6 +28,7 @@ use super::key_file::KeyFile;
 use super::key_reload::KeyReloader;
 use super::mirror_check::MirrorCheckServer;
 use super::page_actions;
+use super::ports::{PortArguments, TcpPort, TcpPorts};
 use super::seconds::seconds;
 use super::secret_file::read_secret;
 use super::set::Set;
@@ -40,8 +39,8 @@ use super::{
 };
 use throng::map::SceneMap;
 use throng::net::{
-    ListenError, ListenSettings, SecretKey, TokenKeys, WebListener, listen, listen_web,
-    stop_listening, stop_listening_web,
+    ListenError, ListenSettings, PublicOrigin, SecretKey, TokenKeys, WebListener, listen,
+    listen_web, stop_listening, stop_listening_web,
 };
 use throng::outbox::PacketSink;
 use throng::server::Pace;
@@ -55,7 +54,6 @@ use admin::AdminArguments;
 use agones::{AgonesArguments, AgonesReports, AgonesSdk};
 use external_players::{ExternalPlayers, names_json};
 use notify::Notifier;
-use ports::{PortArguments, TcpPort, TcpPorts};
 use shutdown::Shutdown;
 use summary::{ListenStats, as_json, lines, tick_times};
 
@@ -103,6 +101,11 @@ pub(super) struct Serve {
         conflicts_with = "inspect_token"
     )]
     inspect_token_file: Option<PathBuf>,
+    /// Origin under which browsers open the live page, such as https://ops.example.com [default: its address]
+    ///
+    /// The page then works under this name, and on this machine.
+    #[arg(long, value_name = "URL", requires = "inspect")]
+    inspect_origin: Option<PublicOrigin>,
     /// Let live pages run actions: edit tiles, spawn crowds, all that a script can do
     ///
     /// Everyone who can open the page may do so. A run with such actions cannot be
@@ -203,7 +206,10 @@ fn print_pages(
     if let Some(address) = open.page {
         let token = settings.token.as_deref().unwrap_or_default();
         let mark = if token.is_empty() { "" } else { "#" };
-        let link = ports.link(TcpPort::Inspect, address);
+        let link = settings.public_origin.as_ref().map_or_else(
+            || ports.link(TcpPort::Inspect, address),
+            ToString::to_string,
+        );
         print(&format!("inspect page: {link}/{mark}{token}"))?;
     }
     if let Some(address) = open.metrics {
@@ -465,7 +471,7 @@ impl Serve {
             token,
             metrics_port: ports.settings(TcpPort::Metrics),
             page_port: ports.settings(TcpPort::Inspect),
-            public_origin: self.ports.inspect_origin().cloned(),
+            public_origin: self.inspect_origin.clone(),
             action_presets: self
                 .inspect_actions
                 .then(|| page_actions::action_presets(loaded)),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0–3 | `THRB` |
 //! | 4–5 | [`BUS_VERSION`] |
-//! | 6–10 | sender: 0 node or 1 gateway, and its id in 4 bytes |
+//! | 6–10 | sender: 0 node, 1 gateway or, as a receiver, 2 all; and its id in 4 bytes |
 //! | 11–18 | the run of the sender |
 //! | 19–23 | receiver, as the sender |
 //! | 24–31 | sequence number for this receiver, from 1 on |
@@ -126,6 +126,7 @@ fn write_peer(peer: BusPeer, bytes: &mut Vec<u8>) {
     let (kind, id) = match peer {
         BusPeer::Node(node) => (0, node.0),
         BusPeer::Gateway(gateway) => (1, gateway.0),
+        BusPeer::All => (2, 0),
     };
     bytes.push(kind);
     bytes.extend_from_slice(&id.to_le_bytes());
@@ -136,6 +137,7 @@ fn read_peer(bytes: &[u8]) -> Option<BusPeer> {
     match bytes.first()? {
         0 => Some(BusPeer::Node(ClusterNodeId(id))),
         1 => Some(BusPeer::Gateway(GatewayId(id))),
+        2 if id == 0 => Some(BusPeer::All),
         _ => None,
     }
 }
@@ -178,7 +180,7 @@ pub(super) fn open<'b>(
     hmac::verify(&key.0, signed, tag).map_err(|_| BusRefusal::Forged)?;
     let read = || {
         Some(FrameHeader {
-            from: read_peer(&header[6..11])?,
+            from: read_peer(&header[6..11]).filter(|from| *from != BusPeer::All)?,
             run: read_number(&header[11..])?,
             to: read_peer(&header[19..24])?,
             sequence: read_number(&header[24..])?,
@@ -214,6 +216,23 @@ mod tests {
             assert_eq!(open(&key(1), &bytes), Ok((header(), message)));
             assert_eq!(open(&key(2), &bytes), Err(BusRefusal::Forged));
         }
+    }
+
+    #[test]
+    fn all_is_a_receiver_and_no_sender() {
+        let to_all = FrameHeader {
+            to: BusPeer::All,
+            ..header()
+        };
+        let bytes = seal(&key(1), to_all, b"");
+        assert_eq!(open(&key(1), &bytes), Ok((to_all, &b""[..])));
+        let from_all = FrameHeader {
+            from: BusPeer::All,
+            ..header()
+        };
+        let bytes = seal(&key(1), from_all, b"");
+        let malformed = BusRefusal::Malformed(bytes.len());
+        assert_eq!(open(&key(1), &bytes), Err(malformed));
     }
 
     #[test]

@@ -9,21 +9,34 @@ use super::{BusFull, BusPeer, BusSignal, BusTransport};
 
 /// Connects the peers of one process. Clones are the same bus.
 #[derive(Clone, Debug, Default)]
-pub struct LocalBus(Arc<Mutex<BTreeMap<BusPeer, BusInbox>>>);
+pub struct LocalBus(Arc<Mutex<LocalPeers>>);
+
+#[derive(Debug, Default)]
+struct LocalPeers {
+    inboxes: BTreeMap<BusPeer, BusInbox>,
+    /// Of all transports, also of those that were replaced.
+    listeners: BTreeMap<u64, BusInbox>,
+    joined: u64,
+}
 
 impl LocalBus {
-    fn peers(&self) -> MutexGuard<'_, BTreeMap<BusPeer, BusInbox>> {
+    fn peers(&self) -> MutexGuard<'_, LocalPeers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a peer. An earlier transport of the same peer receives nothing any more.
+    /// Adds a peer. An earlier transport of the same peer receives only what is sent to all.
     #[must_use]
     pub fn join(&self, own: BusPeer) -> LocalTransport {
         let inbox = BusInbox::default();
         inbox.push(BusSignal::Connected);
-        self.peers().insert(own, inbox.clone());
+        let mut peers = self.peers();
+        peers.joined += 1;
+        let number = peers.joined;
+        peers.inboxes.insert(own, inbox.clone());
+        peers.listeners.insert(number, inbox.clone());
         LocalTransport {
             bus: self.clone(),
+            number,
             inbox,
         }
     }
@@ -33,14 +46,23 @@ impl LocalBus {
 #[derive(Debug)]
 pub struct LocalTransport {
     bus: LocalBus,
+    number: u64,
     inbox: BusInbox,
 }
 
 impl BusTransport for LocalTransport {
     fn publish(&mut self, to: BusPeer, bytes: Vec<u8>) -> Result<(), BusFull> {
-        let inbox = self.bus.peers().get(&to).cloned();
-        if let Some(inbox) = inbox {
-            inbox.push(BusSignal::Message(bytes));
+        let peers = self.bus.peers();
+        let inboxes: Vec<BusInbox> = if to == BusPeer::All {
+            let others = peers.listeners.iter();
+            let others = others.filter(|(number, _)| **number != self.number);
+            others.map(|(_, inbox)| inbox.clone()).collect()
+        } else {
+            peers.inboxes.get(&to).cloned().into_iter().collect()
+        };
+        drop(peers);
+        for inbox in inboxes {
+            inbox.push(BusSignal::Message(bytes.clone()));
         }
         Ok(())
     }
@@ -51,5 +73,11 @@ impl BusTransport for LocalTransport {
 
     fn set_waker(&mut self, waker: Waker) {
         self.inbox.set_waker(waker);
+    }
+}
+
+impl Drop for LocalTransport {
+    fn drop(&mut self) {
+        self.bus.peers().listeners.remove(&self.number);
     }
 }

@@ -78,11 +78,13 @@ pub struct BusStats {
     pub disconnects: u64,
 }
 
-/// The newest message of a sender.
+/// The newest messages of a sender: to this peer, and to all.
 #[derive(Clone, Copy, Debug)]
 struct NewestMessage {
     run: u64,
-    sequence: u64,
+    own: u64,
+    /// 0 before the first: what this receiver was not there for is not missing.
+    to_all: u64,
 }
 
 /// One end of the bus. It has neither clock nor socket.
@@ -125,6 +127,12 @@ impl MessageBus {
         }
     }
 
+    /// The peer whose end this is.
+    #[must_use]
+    pub const fn own(&self) -> BusPeer {
+        self.own
+    }
+
     /// Its counters.
     #[must_use]
     pub const fn stats(&self) -> BusStats {
@@ -136,7 +144,7 @@ impl MessageBus {
         self.transport.set_waker(waker);
     }
 
-    /// Sends a message. Success does not mean that it arrives. O(bytes).
+    /// Sends a message to a peer, or to [`BusPeer::All`] except this one. Success does not mean that it arrives. O(bytes).
     ///
     /// # Errors
     /// [`BusSendError`]; nothing was sent.
@@ -190,6 +198,10 @@ impl MessageBus {
     /// Checks what has arrived, and queues its events.
     fn check(&mut self, bytes: &[u8]) {
         let opened = open(&self.key, bytes);
+        if opened.is_ok_and(|(header, _)| (header.from, header.run) == (self.own, self.run)) {
+            // It went to all, and so also to this peer, which has sent it.
+            return;
+        }
         let checked =
             opened.and_then(|(header, message)| Ok((self.follow(header)?, header, message)));
         match checked {
@@ -223,20 +235,34 @@ impl MessageBus {
             to,
             sequence,
         } = header;
-        if to != self.own {
+        if to != self.own && to != BusPeer::All {
             return Err(BusRefusal::WrongReceiver(to));
         }
-        let known = self.received.get(&from);
-        let last = match known {
-            Some(newest) if run < newest.run => return Err(BusRefusal::FormerRun(from)),
-            Some(newest) if run == newest.run => newest.sequence,
-            _ => 0,
+        let new = NewestMessage {
+            run,
+            own: 0,
+            to_all: 0,
         };
-        if sequence <= last {
+        let newest = self.received.entry(from).or_insert(new);
+        if run < newest.run {
+            return Err(BusRefusal::FormerRun(from));
+        }
+        if run > newest.run {
+            *newest = new;
+        }
+        let is_to_all = to == BusPeer::All;
+        let last = if is_to_all {
+            &mut newest.to_all
+        } else {
+            &mut newest.own
+        };
+        if sequence <= *last {
             return Err(BusRefusal::Late(from));
         }
-        self.received.insert(from, NewestMessage { run, sequence });
-        Ok(sequence - last - 1)
+        let missing = sequence - *last - 1;
+        let is_first_to_all = is_to_all && *last == 0;
+        *last = sequence;
+        Ok(if is_first_to_all { 0 } else { missing })
     }
 }
 
@@ -382,6 +408,68 @@ mod tests {
         // None of them counts as a message of A.
         other.publish(B, published(5, 1).remove(0)).unwrap();
         assert_eq!(all(&mut end), [message(5, 0)]);
+    }
+
+    #[test]
+    fn message_to_all_reaches_each_other_peer_once_and_in_order() {
+        let bus = LocalBus::default();
+        let mut sender = end_with(&bus, A, 5, 7);
+        sender.send(BusPeer::All, &[0]).unwrap();
+        let mut others = [1, 2, 3].map(|node| {
+            let own = BusPeer::Gateway(crate::ids::GatewayId(node));
+            end_with(&bus, own, 1, 7)
+        });
+        sender.send(BusPeer::All, &[1]).unwrap();
+        // Messages to one peer are numbered on their own.
+        sender.send(others[0].own(), &[2]).unwrap();
+        sender.send(BusPeer::All, &[3]).unwrap();
+        let expected = [vec![1, 2, 3], vec![1, 3], vec![1, 3]];
+        for (end, bytes) in others.iter_mut().zip(expected) {
+            let received: Vec<BusEvent> = bytes.into_iter().map(|byte| message(5, byte)).collect();
+            assert_eq!(all(end), received);
+        }
+        assert_eq!(all(&mut sender), []);
+        // What is recorded and sent again is refused, and what is missing is noticed.
+        let tap = Tap::default();
+        let recorded = tap.0.clone();
+        let key = ClusterKey::new(&[7; 32]);
+        let mut restarted = MessageBus::new(Box::new(tap), key, A, 6);
+        for byte in [4, 5, 6] {
+            restarted.send(BusPeer::All, &[byte]).unwrap();
+        }
+        let recorded = std::mem::take(&mut *recorded.lock().unwrap());
+        let mut other = bus.join(BusPeer::Node(ClusterNodeId(9)));
+        for nth in [0, 2, 2, 1] {
+            other.publish(B, recorded[nth].clone()).unwrap();
+            other.publish(BusPeer::All, recorded[nth].clone()).unwrap();
+        }
+        let gap = BusEvent::Gap {
+            from: A,
+            missing: 1,
+        };
+        let late = BusEvent::Refused(BusRefusal::Late(A));
+        let expected = [message(6, 4), gap, message(6, 6), late.clone(), late];
+        assert_eq!(all(&mut others[1]), expected);
+    }
+
+    #[test]
+    fn own_message_to_all_is_skipped_and_that_of_a_newer_process_arrives() {
+        let bus = LocalBus::default();
+        let mut older = end_with(&bus, A, 5, 7);
+        let mut newer = end_with(&bus, A, 6, 7);
+        let mut echo = bus.join(B);
+        let tap = Tap::default();
+        let recorded = tap.0.clone();
+        let key = ClusterKey::new(&[7; 32]);
+        let mut end = MessageBus::new(Box::new(tap), key, A, 5);
+        end.send(BusPeer::All, &[1]).unwrap();
+        let own = recorded.lock().unwrap().remove(0);
+        echo.publish(BusPeer::All, own).unwrap();
+        assert_eq!(all(&mut older), []);
+        assert_eq!(all(&mut newer), [message(5, 1)]);
+        newer.send(BusPeer::All, &[2]).unwrap();
+        assert_eq!(all(&mut older), [message(6, 2)]);
+        assert_eq!(older.stats().refused, 0);
     }
 
     #[test]

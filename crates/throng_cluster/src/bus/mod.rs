@@ -53,6 +53,8 @@ pub enum BusPeer {
     Node(ClusterNodeId),
     /// A gateway.
     Gateway(GatewayId),
+    /// All nodes and gateways: only as a receiver.
+    All,
 }
 
 impl fmt::Display for BusPeer {
@@ -60,6 +62,7 @@ impl fmt::Display for BusPeer {
         match self {
             Self::Node(node) => write!(formatter, "node.{}", node.0),
             Self::Gateway(gateway) => write!(formatter, "gateway.{}", gateway.0),
+            Self::All => formatter.write_str("all"),
         }
     }
 }
@@ -83,7 +86,7 @@ pub enum BusSignal {
 
 /// Carries bytes from one peer to another, at most once. It never waits for a receiver, and success proves nothing.
 pub trait BusTransport: Send {
-    /// Sends bytes to a peer, if it is there. O(bytes).
+    /// Sends bytes to a peer, if it is there; to [`BusPeer::All`], to all that are there, perhaps including this one. O(bytes).
     ///
     /// # Errors
     /// [`BusFull`] if too much waits to be sent.

@@ -1,7 +1,7 @@
 //! A bus by a NATS server: core NATS only, which delivers at most once.
 //!
 //! A thread of its own holds the connection. It connects again by itself, again and again; what is published meanwhile waits, as much as
-//! the queue holds. One subject per receiver keeps the order of each sender.
+//! the queue holds. One subject per receiver, and one for all, keep the order of each sender.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +10,8 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, Subscriber};
-use futures_util::StreamExt;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Message, ServerAddr};
+use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::address::{BusConnectError, parse, with_credentials};
@@ -24,8 +24,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest pause between two attempts to connect again.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// How many messages the client library holds by itself, to send and per subscription.
-const CLIENT_MESSAGES_MAX: usize = 8_192;
+/// How many messages the client library holds by itself: to send, beside those that are queued here, and per subscription.
+const CLIENT_SENDING_MAX: usize = 256;
+const CLIENT_RECEIVED_MAX: usize = 8_192;
 
 /// Settings of a connection to a NATS server.
 ///
@@ -103,6 +104,7 @@ impl NatsTransport {
         let connection = NatsConnection {
             address,
             subject: format!("{}.{own}", settings.prefix),
+            subject_of_all: format!("{}.{}", settings.prefix, BusPeer::All),
             timeout: settings.connect_timeout,
             inbox: inbox.clone(),
             queued_bytes: queued_bytes.clone(),
@@ -166,6 +168,7 @@ impl BusTransport for NatsTransport {
 struct NatsConnection {
     address: ServerAddr,
     subject: String,
+    subject_of_all: String,
     timeout: Duration,
     inbox: BusInbox,
     queued_bytes: Arc<AtomicUsize>,
@@ -204,14 +207,16 @@ impl NatsConnection {
         receiving.abort();
     }
 
-    async fn connect(&self) -> Result<(Client, Subscriber), BusConnectError> {
+    async fn connect(
+        &self,
+    ) -> Result<(Client, impl Stream<Item = Message> + use<>), BusConnectError> {
         let inbox = self.inbox.clone();
         let options = with_credentials(ConnectOptions::new(), &self.address)
             .name(&self.subject)
             .connection_timeout(self.timeout)
             .ping_interval(PING_INTERVAL)
-            .client_capacity(CLIENT_MESSAGES_MAX)
-            .subscription_capacity(CLIENT_MESSAGES_MAX)
+            .client_capacity(CLIENT_SENDING_MAX)
+            .subscription_capacity(CLIENT_RECEIVED_MAX)
             .max_reconnects(None)
             .reconnect_delay_callback(reconnect_delay)
             .event_callback(move |event| {
@@ -226,9 +231,13 @@ impl NatsConnection {
             }
             _ => self.unreachable(error.to_string()),
         })?;
-        let subscribed = client.subscribe(self.subject.clone()).await;
-        let mut messages = subscribed.map_err(|error| self.unreachable(error.to_string()))?;
-        // The server knows the subscription when a message to itself arrives.
+        let subscribe = async |subject: &String| {
+            let subscribed = client.subscribe(subject.clone()).await;
+            subscribed.map_err(|error| self.unreachable(error.to_string()))
+        };
+        let to_all = subscribe(&self.subject_of_all).await?;
+        let mut messages = stream::select(subscribe(&self.subject).await?, to_all);
+        // The server knows both subscriptions when a message to itself arrives.
         let probe = client
             .publish(self.subject.clone(), Vec::new().into())
             .await;
@@ -257,7 +266,7 @@ fn on_event(inbox: &BusInbox, event: &Event) {
     }
 }
 
-async fn receive_all(mut messages: Subscriber, inbox: BusInbox) {
+async fn receive_all(mut messages: impl Stream<Item = Message> + Unpin, inbox: BusInbox) {
     while let Some(message) = messages.next().await {
         inbox.push(BusSignal::Message(message.payload.into()));
     }

@@ -12,9 +12,10 @@ use throng_core::clock::Stopwatch;
 use super::lanes::StoreLanes;
 use super::node_thread::{DriverState, DriverStats, SharedDriver, run};
 use super::start::{DriverSettings, DriverStartError, start_run};
-use crate::bus::{BusRelay, BusStats, MessageBus};
+use crate::bus::{BusPeer, BusRelay, BusStats, MessageBus};
 use crate::ids::NodeRun;
 use crate::node::ClusterNode;
+use crate::presence::{KnownPeer, PeerDirectory, PeerPresence};
 use crate::request::{NodeEntry, SceneDeclaration, SceneEntry};
 use crate::store::ClusterStore;
 
@@ -68,8 +69,14 @@ impl NodeDriver {
         let timeout = Duration::from_millis(settings.node.request_timeout_ms);
         let lanes = StoreLanes::start(&mut open, timeout, &waker)?;
         let node = ClusterNode::new(node_run, settings.node, settings.gateways.clone());
+        let presence = PeerPresence {
+            name: settings.name.clone(),
+            protocol_id: settings.protocol_id,
+            ..PeerPresence::default()
+        };
         let state = DriverState {
             node,
+            directory: PeerDirectory::new(bus.own(), node_run.run, presence),
             bus,
             relay: None,
             nodes: Vec::new(),
@@ -120,6 +127,14 @@ impl NodeDriver {
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeEntry> {
         self.shared.state().nodes.clone()
+    }
+
+    /// The nodes and gateways that are there, by their presence on the bus.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(BusPeer, KnownPeer)> {
+        let state = self.shared.state();
+        let peers = state.directory.peers();
+        peers.map(|(peer, known)| (peer, known.clone())).collect()
     }
 
     /// Adds scenes that the cluster has to run, as soon as the store can be reached. Scenes that the store knows stay as they are, also their

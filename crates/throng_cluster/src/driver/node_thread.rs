@@ -11,6 +11,7 @@ use super::lanes::StoreLanes;
 use crate::bus::{BusEvent, BusMessage, BusPeer, BusRelay, MessageBus};
 use crate::ids::NodeRun;
 use crate::node::{ClusterNode, NodeOutput};
+use crate::presence::{PeerChange, PeerDirectory};
 use crate::request::{ClusterReply, ClusterRequest, NodeEntry};
 
 /// How long the thread sleeps if nothing arrives.
@@ -33,6 +34,7 @@ pub struct DriverStats {
 pub(super) struct DriverState {
     pub node: ClusterNode,
     pub bus: MessageBus,
+    pub directory: PeerDirectory,
     pub relay: Option<Box<dyn BusRelay>>,
     pub nodes: Vec<NodeEntry>,
     pub stats: DriverStats,
@@ -101,6 +103,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         for output in state.node.poll(now_ms) {
             state.dispatch(output, lanes);
         }
+        state.poll_presence(now_ms);
         state.poll_relay(now_ms);
         if now_ms >= next_nodes_ms && !is_reading_nodes {
             (next_nodes_ms, is_reading_nodes) = (now_ms + nodes_interval_ms, true);
@@ -113,7 +116,11 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         thread::park_timeout(IDLE);
     }
     if shared.ends_run.load(Ordering::Acquire) {
-        let run = shared.state().node.run();
+        let mut state = shared.state();
+        let last = state.directory.end();
+        state.broadcast(&last);
+        let run = state.node.run();
+        drop(state);
         lanes.send(None, ClusterRequest::EndRun { run });
     }
 }
@@ -136,6 +143,28 @@ impl DriverState {
         }
     }
 
+    /// Broadcasts the presence of the node, and follows that of gateways.
+    fn poll_presence(&mut self, now_ms: u64) {
+        let (load, is_draining) = (self.node.load(), self.node.is_draining());
+        self.directory.set_load(load, is_draining);
+        if let Some(presence) = self.directory.poll(now_ms) {
+            self.broadcast(&presence);
+        }
+        while let Some(change) = self.directory.next_change() {
+            match change {
+                PeerChange::Appeared(BusPeer::Gateway(gateway)) => self.node.add_gateway(gateway),
+                PeerChange::Gone(BusPeer::Gateway(gateway)) => self.node.remove_gateway(gateway),
+                _ => {}
+            }
+        }
+    }
+
+    fn broadcast(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.bus.send(BusPeer::All, bytes) {
+            tracing::debug!(%error, "presence not sent");
+        }
+    }
+
     /// Sends what the relay has.
     fn poll_relay(&mut self, now_ms: u64) {
         let Some(relay) = &mut self.relay else {
@@ -150,7 +179,12 @@ impl DriverState {
 
     fn on_bus(&mut self, event: BusEvent, now_ms: u64) {
         let (from, bytes) = match event {
-            BusEvent::Message { from, bytes, .. } => (from, bytes),
+            BusEvent::Message { from, run, bytes } => {
+                if self.directory.receive(now_ms, (from, run), &bytes) {
+                    return;
+                }
+                (from, bytes)
+            }
             // What is missing may have been a wake-up.
             BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {
                 return self.node.on_wake(now_ms);
@@ -158,7 +192,7 @@ impl DriverState {
             BusEvent::Disconnected => {
                 return tracing::warn!("bus disconnected; connecting again");
             }
-            BusEvent::Refused(error) => return tracing::debug!(%error, "bus message refused"),
+            BusEvent::Refused(refusal) => return self.directory.on_refused(refusal),
         };
         if let Some(relay) = &mut self.relay
             && relay.receive(now_ms, from, &bytes)

@@ -30,7 +30,9 @@ pub struct DriverSettings {
     pub name: String,
     /// Times and limits of the node.
     pub node: NodeSettings,
-    /// The gateways that have to know where players are.
+    /// The id of the game and its version, as in connect tokens. Gateways and nodes with another one are ignored.
+    pub protocol_id: u64,
+    /// Gateways that have to know where players are, in addition to those that broadcast their presence.
     pub gateways: Vec<GatewayId>,
     /// How long a start waits for a process of the same name that has crashed, or for the store. By default twice
     /// [`NODE_LATE_AFTER_MS`](crate::NODE_LATE_AFTER_MS).
@@ -46,6 +48,7 @@ impl DriverSettings {
         Self {
             name: name.into(),
             node: NodeSettings::default(),
+            protocol_id: 0,
             gateways: Vec::new(),
             start_timeout: Duration::from_millis(2 * NODE_LATE_AFTER_MS),
             nodes_interval: Duration::from_millis(500),

@@ -8,15 +8,19 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use throng_core::clock::Stopwatch;
+use throng_core::ids::PlayerId;
 use throng_net::ConnectionHandler;
 use throng_net::inbox::{ConnectionInfo, DisconnectReason};
 use throng_net::outbox::PacketSink;
-use throng_protocol::wire::ClientId;
+use throng_protocol::wire::{ClientId, CloseReason};
 
 use super::gateway_state::{GatewayState, GatewayStats};
+use super::login_nodes::LoginNodes;
 use crate::bus::{BusPeer, BusStats, MessageBus};
 use crate::ids::ClusterNodeId;
 use crate::link::{LinkSet, LinkSettings, LinkStats};
+use crate::presence::{KnownPeer, PeerClash, PeerDirectory, PeerPresence};
+use crate::routes::PlayerRoute;
 
 /// How long the thread sleeps if nothing arrives.
 const IDLE: Duration = Duration::from_millis(10);
@@ -32,7 +36,11 @@ const IDLE: Duration = Duration::from_millis(10);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewaySettings {
-    /// The nodes for clients whose player is not known to be on a node.
+    /// Its name, for other peers and for people.
+    pub name: String,
+    /// The id of the game and its version, as in connect tokens. Nodes with another one get no clients.
+    pub protocol_id: u64,
+    /// Nodes for clients whose player is not known to be on a node, in addition to those that broadcast their presence.
     pub login_nodes: BTreeSet<ClusterNodeId>,
     /// Times and limits of the links to nodes.
     pub links: LinkSettings,
@@ -49,6 +57,8 @@ impl Default for GatewaySettings {
     /// No nodes for logins; clients wait for five seconds, with 256 messages or 64 KiB.
     fn default() -> Self {
         Self {
+            name: String::new(),
+            protocol_id: 0,
             login_nodes: BTreeSet::new(),
             links: LinkSettings::default(),
             node_wait_ms: 5_000,
@@ -124,8 +134,15 @@ impl ClientGateway {
             let shared = shared.clone();
             bus.set_waker(Waker::from(Arc::new(WeakWaker(shared))));
             let links = LinkSet::new(run, settings.links);
+            let presence = PeerPresence {
+                name: settings.name.clone(),
+                protocol_id: settings.protocol_id,
+                ..PeerPresence::default()
+            };
+            let directory = PeerDirectory::new(bus.own(), run, presence);
+            let nodes = LoginNodes::new(directory, settings.login_nodes.clone());
             SharedGateway {
-                state: Mutex::new(GatewayState::new(bus, links, settings)),
+                state: Mutex::new(GatewayState::new(bus, links, nodes, settings)),
                 thread: OnceLock::new(),
                 ends: AtomicBool::new(false),
             }
@@ -166,6 +183,45 @@ impl ClientGateway {
     #[must_use]
     pub fn is_linked(&self, node: ClusterNodeId) -> bool {
         self.shared.state().links.is_linked(BusPeer::Node(node))
+    }
+
+    /// The nodes and gateways that are there, by their presence on the bus.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(BusPeer, KnownPeer)> {
+        let state = self.shared.state();
+        let peers = state.nodes.directory.peers();
+        peers.map(|(peer, known)| (peer, known.clone())).collect()
+    }
+
+    /// Another process with the id of this gateway, which has started later: then stop this one.
+    #[must_use]
+    pub fn clash(&self) -> Option<PeerClash> {
+        self.shared.state().nodes.directory.clash().cloned()
+    }
+
+    /// Closes all clients with this reason, accepts no more, and says so to nodes and other gateways. Stop the endpoints after it, so that
+    /// clients receive the reason. O(clients).
+    pub fn close(&self, reason: CloseReason) {
+        self.shared.state().close_all(reason);
+        self.shared.unpark();
+    }
+
+    /// Whether [`close`](Self::close) has passed all closes to the endpoints.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.state().is_closed()
+    }
+
+    /// The clients that are connected now.
+    #[must_use]
+    pub fn client_count(&self) -> usize {
+        self.shared.state().client_count()
+    }
+
+    /// Where the inputs of a player go, as nodes have said; `None` before the first time.
+    #[must_use]
+    pub fn route(&self, player: PlayerId) -> Option<PlayerRoute> {
+        self.shared.state().routes.get(player)
     }
 
     /// Its counters.

@@ -9,6 +9,7 @@ use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
 use super::client_gateway::GatewaySettings;
 use super::gateway_client::{ClientHome, GatewayClient, KeptLimits};
+use super::login_nodes::LoginNodes;
 use super::packet_numbers::is_welcome;
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusEvent, BusMessage, BusPeer, MessageBus};
@@ -45,8 +46,11 @@ pub(super) struct GatewayState {
     pub bus: MessageBus,
     pub links: LinkSet,
     pub stats: GatewayStats,
+    pub nodes: LoginNodes,
     settings: GatewaySettings,
-    routes: PlayerRoutes,
+    pub routes: PlayerRoutes,
+    /// No client is accepted any more.
+    is_closing: bool,
     clients: BTreeMap<ClientId, GatewayClient>,
     /// The newest client of each player.
     by_player: BTreeMap<PlayerId, ClientId>,
@@ -63,7 +67,12 @@ pub(super) struct GatewayState {
 }
 
 impl GatewayState {
-    pub const fn new(bus: MessageBus, links: LinkSet, settings: GatewaySettings) -> Self {
+    pub const fn new(
+        bus: MessageBus,
+        links: LinkSet,
+        nodes: LoginNodes,
+        settings: GatewaySettings,
+    ) -> Self {
         Self {
             bus,
             links,
@@ -79,6 +88,8 @@ impl GatewayState {
                 late: 0,
                 unreadable: 0,
             },
+            nodes,
+            is_closing: false,
             settings,
             routes: PlayerRoutes::new(),
             clients: BTreeMap::new(),
@@ -111,8 +122,7 @@ impl GatewayState {
                 *counts.entry(node).or_default() += 1;
             }
         }
-        let nodes = self.settings.login_nodes.iter();
-        let nodes = nodes.map(|node| BusPeer::Node(*node));
+        let nodes = self.nodes.open().into_iter().map(BusPeer::Node);
         let linked = nodes.filter(|node| self.links.is_linked(*node));
         let fewest = linked.min_by_key(|node| counts.get(node).copied().unwrap_or(0));
         // A player whose node is not linked may be claimed by another one soon.
@@ -128,7 +138,11 @@ impl GatewayState {
 
     /// Gives a client to a node. O(clients).
     pub fn connect(&mut self, info: ConnectionInfo) -> Option<ClientId> {
-        let client = self.admit(info);
+        let client = if self.is_closing {
+            None
+        } else {
+            self.admit(info)
+        };
         match client {
             Some(client) => {
                 self.stats.connected += 1;
@@ -251,6 +265,27 @@ impl GatewayState {
         }
     }
 
+    /// Closes all clients, and accepts no more.
+    pub fn close_all(&mut self, reason: CloseReason) {
+        self.is_closing = true;
+        let clients: Vec<ClientId> = self.clients.keys().copied().collect();
+        for client in clients {
+            // Not closed by the client: it may resume at another gateway.
+            self.close(client, reason);
+        }
+        let last = self.nodes.directory.end();
+        let _ = self.bus.send(BusPeer::All, &last);
+    }
+
+    /// Whether all clients were closed, and all nodes know it.
+    pub fn is_closed(&self) -> bool {
+        self.is_closing && self.closing.is_empty()
+    }
+
+    pub fn client_count(&self) -> usize {
+        self.clients.len()
+    }
+
     /// Ends a client from this side.
     fn close(&mut self, client: ClientId, reason: CloseReason) {
         self.end(client, DisconnectReason::Lost);
@@ -279,12 +314,15 @@ impl GatewayState {
         self.now_ms = now_ms;
         while let Some(event) = self.bus.receive() {
             match event {
-                BusEvent::Message { from, bytes, .. } => {
-                    if !self.links.receive(now_ms, from, &bytes) {
+                BusEvent::Message { from, run, bytes } => {
+                    let directory = &mut self.nodes.directory;
+                    if !directory.receive(now_ms, (from, run), &bytes)
+                        && !self.links.receive(now_ms, from, &bytes)
+                    {
                         self.on_bus_message(from, &bytes);
                     }
                 }
-                BusEvent::Refused(error) => tracing::debug!(%error, "bus message refused"),
+                BusEvent::Refused(refusal) => self.nodes.directory.on_refused(refusal),
                 BusEvent::Disconnected => tracing::warn!("bus disconnected; connecting again"),
                 // Links notice what is missing.
                 BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {}
@@ -298,14 +336,25 @@ impl GatewayState {
             sink.close(client, reason);
         }
         sink.flush();
-        for node in &self.settings.login_nodes {
-            self.links.greet(BusPeer::Node(*node));
-        }
+        self.follow_presence(now_ms);
         let bus = &mut self.bus;
         self.links.poll(now_ms, |peer, piece| {
             // What is not sent is repeated.
             let _ = bus.send(peer, &piece);
         });
+    }
+
+    /// Broadcasts the presence of this gateway, and greets all nodes.
+    fn follow_presence(&mut self, now_ms: u64) {
+        let load = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
+        self.nodes.directory.set_load(load, self.is_closing);
+        if let Some(presence) = self.nodes.directory.poll(now_ms) {
+            let _ = self.bus.send(BusPeer::All, &presence);
+        }
+        while self.nodes.directory.next_change().is_some() {}
+        for node in self.nodes.all() {
+            self.links.greet(BusPeer::Node(node));
+        }
     }
 
     /// Finds nodes for the waiting clients, and closes those that wait for too long.

@@ -10,8 +10,8 @@
 //! too much waits is closed as [`SlowConsumer`](throng_protocol::wire::CloseReason::SlowConsumer); the tick never waits. When a gateway is gone, its clients are lost at the node, and may come back
 //! with their token.
 //!
-//! A new client goes to the node of its player if a route says so, else to the node for logins with the fewest clients of this gateway. When
-//! a route says that its player is on another node now, the client goes there over the same connection, with what it has sent since; the
+//! A new client goes to the node of its player if a route says so and the node is linked, else to the node for logins with the fewest clients
+//! of this gateway. Nodes for logins are those that broadcast their presence and do not drain. When a route says that its player is on another node now, the client goes there over the same connection, with what it has sent since; the
 //! former node ends its session as [`Moved`](throng_net::inbox::DisconnectReason::Moved). When a node is gone, its clients wait for the route of the node that claims their players.
 //! Nodes count packets and epochs of a client from 0; the gateway adds what the client has received before.
 //!
@@ -22,12 +22,14 @@
 //! | `gateway_client` | a client: its node, and its messages while it has none |
 //! | `packet_numbers` | the numbers of packets, which go on from node to node |
 //! | `gateway_state` | what the endpoints and the thread of a gateway share |
+//! | `login_nodes` | the nodes that a gateway knows |
 //! | `gateway_port` | the node's end |
 
 mod client_gateway;
 mod gateway_client;
 mod gateway_port;
 mod gateway_state;
+mod login_nodes;
 mod packet_numbers;
 mod relayed_message;
 

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use throng::net::{AddressRange, PortSettings, PublicOrigin};
 
-use crate::CliError;
-use crate::certificate::{CertificateArguments, ServedCertificate};
+use super::CliError;
+use super::certificate::{CertificateArguments, ServedCertificate};
 
 /// A TCP port of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -66,11 +66,6 @@ pub(super) struct PortArguments {
     /// Needed behind a proxy, or for the name in the certificate: the page connects there, and links show it.
     #[arg(long, value_name = "URL", requires = "web")]
     public_origin: Option<PublicOrigin>,
-    /// Origin under which browsers open the live page, such as https://ops.example.com [default: its address]
-    ///
-    /// The page then works under this name, and on this machine.
-    #[arg(long, value_name = "URL", requires = "inspect")]
-    inspect_origin: Option<PublicOrigin>,
 }
 
 impl PortArguments {
@@ -139,10 +134,6 @@ impl PortArguments {
     pub(super) const fn public_origin(&self) -> Option<&PublicOrigin> {
         self.public_origin.as_ref()
     }
-
-    pub(super) const fn inspect_origin(&self) -> Option<&PublicOrigin> {
-        self.inspect_origin.as_ref()
-    }
 }
 
 /// The TCP ports of a running server.
@@ -166,12 +157,11 @@ impl TcpPorts<'_> {
         }
     }
 
-    /// The URL of a port for users to open.
+    /// The URL of a port for users to open; of the live page, if it has no origin of its own.
     pub(super) fn link(&self, port: TcpPort, address: SocketAddr) -> String {
         let public = match port {
             TcpPort::Web => self.arguments.public_origin(),
-            TcpPort::Inspect => self.arguments.inspect_origin(),
-            TcpPort::Metrics | TcpPort::Admin => None,
+            TcpPort::Inspect | TcpPort::Metrics | TcpPort::Admin => None,
         };
         let scheme = if self.tls.contains(&port) {
             "https"

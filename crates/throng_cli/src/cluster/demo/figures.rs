@@ -1,0 +1,265 @@
+//! What the clients of the demo saw, as lines.
+
+use std::time::Duration;
+
+use super::fleet::FleetState;
+use super::walker::WalkerEvent;
+use crate::cluster::world::WorldFile;
+use crate::terminal::wrapped;
+
+/// A pause from which on a client counts as having been out of the world, while a process is killed.
+const OUT_AFTER: Duration = Duration::from_millis(500);
+
+/// Figures of a run.
+#[derive(Debug, Default)]
+pub(super) struct DemoFigures {
+    /// Clients that have been in the world.
+    pub entered: usize,
+    pub disconnects: usize,
+    /// Changes to a scene of the same node.
+    local_changes: usize,
+    /// The pauses of changes to a scene of another node, and of those alone that happened while no process was killed.
+    hand_offs: usize,
+    pauses: Vec<Duration>,
+    /// The process that was killed last, while its consequences are counted.
+    kill: Option<KillFigures>,
+    kills: Vec<KillFigures>,
+}
+
+/// What a kill caused.
+#[derive(Debug, Default)]
+struct KillFigures {
+    name: String,
+    disconnects: usize,
+    outages: Vec<Duration>,
+}
+
+/// The value below which this share of the values is; `None` without values.
+fn percentile(values: &[Duration], share: f64) -> Option<Duration> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let nth = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(nth.saturating_sub(1)).copied()
+}
+
+fn shown(value: Option<Duration>) -> String {
+    value.map_or("–".to_owned(), |value| {
+        format!("{:.2} s", value.as_secs_f64())
+    })
+}
+
+impl DemoFigures {
+    /// Counts an event. `state` says which scenes are on the same node.
+    pub fn count(&mut self, event: &WalkerEvent, state: &FleetState, world: &WorldFile) {
+        match event {
+            WalkerEvent::Entered => self.entered += 1,
+            WalkerEvent::Disconnected(cause) => {
+                tracing::info!(cause, "client disconnected");
+                self.disconnects += 1;
+                if let Some(kill) = &mut self.kill {
+                    kill.disconnects += 1;
+                }
+            }
+            WalkerEvent::ChangedScene { from, to, pause } => {
+                let owner = |place: &u16| {
+                    let scene = world.scenes.get(usize::from(*place));
+                    scene.and_then(|scene| state.owner(&scene.name))
+                };
+                let is_local = owner(from).is_some() && owner(from) == owner(to);
+                if is_local {
+                    self.local_changes += 1;
+                } else {
+                    self.hand_offs += 1;
+                }
+                match &mut self.kill {
+                    Some(kill) if *pause >= OUT_AFTER => kill.outages.push(*pause),
+                    Some(_) => {}
+                    None if !is_local => self.pauses.push(*pause),
+                    None => {}
+                }
+            }
+            WalkerEvent::Returned { pause } => {
+                if let Some(kill) = &mut self.kill {
+                    kill.outages.push(*pause);
+                }
+            }
+        }
+    }
+
+    /// From now on, what happens is a consequence of this kill.
+    pub fn begin_kill(&mut self, name: String) {
+        self.kill = Some(KillFigures {
+            name,
+            ..KillFigures::default()
+        });
+    }
+
+    /// The consequences of the kill are over. Returns its line.
+    pub fn end_kill(&mut self) -> Option<String> {
+        let kill = self.kill.take()?;
+        let line = kill.line();
+        self.kills.push(kill);
+        Some(line)
+    }
+
+    /// The line of a second.
+    pub fn second_line(&self, second: u64, state: &FleetState) -> String {
+        let scenes = state.scene_counts();
+        let mut line = format!("{second:>4} s ");
+        for node in &state.nodes {
+            let (name, players) = (&node.name, node.players);
+            if node.is_alive {
+                let scenes = scenes.get(&**name).copied().unwrap_or(0);
+                line.push_str(&format!(" {name} {scenes}:{players} "));
+            } else {
+                line.push_str(&format!(" {name} gone "));
+            }
+        }
+        let (hand_offs, disconnects) = (self.hand_offs, self.disconnects);
+        line.push_str(&format!(
+            " hand-offs {hand_offs}  disconnects {disconnects}"
+        ));
+        wrapped(&line, 8)
+    }
+
+    /// The lines at the end.
+    pub fn summary(&self) -> Vec<String> {
+        let pause = |share| shown(percentile(&self.pauses, share));
+        let mut lines = vec![
+            format!(
+                "hand-offs    {} between nodes, {} scene changes within a node",
+                self.hand_offs, self.local_changes
+            ),
+            format!(
+                "pause        p50 {}, p99 {} of a hand-off, as clients see it",
+                pause(0.5),
+                pause(0.99)
+            ),
+            format!("disconnects  {}", self.disconnects),
+        ];
+        lines.extend(self.kills.iter().map(KillFigures::line));
+        lines
+    }
+}
+
+impl KillFigures {
+    fn line(&self) -> String {
+        let Self {
+            name,
+            disconnects,
+            outages,
+        } = self;
+        format!(
+            "killed {name:<5} {} times a client was out of the world, p50 {}, longest {}; {disconnects} disconnects",
+            outages.len(),
+            shown(percentile(outages, 0.5)),
+            shown(percentile(outages, 1.0)),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use throng_cluster::{ClusterNodeId, NodeEntry, NodeRun, SceneEntry, SceneTable};
+
+    fn state() -> FleetState {
+        let run = |id| NodeRun {
+            node: ClusterNodeId(id),
+            run: 1,
+        };
+        let node = |id| NodeEntry {
+            name: format!("n{id}"),
+            run: run(id),
+            is_alive: true,
+            load: 0,
+            is_draining: false,
+        };
+        let scene = |name: &str, owner| SceneEntry {
+            name: name.to_owned(),
+            specification: Vec::new(),
+            pinned_to: None,
+            owner: Some(run(owner)),
+            epoch: 1,
+        };
+        let scenes = vec![scene("castle", 2), scene("forest", 1), scene("harbour", 1)];
+        let table = SceneTable {
+            nodes: vec![node(1), node(2)],
+            scenes,
+        };
+        FleetState {
+            nodes: Vec::new(),
+            table,
+        }
+    }
+
+    #[test]
+    fn percentiles_are_values_of_the_list() {
+        let values: Vec<Duration> = (1..=100).rev().map(Duration::from_millis).collect();
+        let at = |share| percentile(&values, share).unwrap().as_millis();
+        assert_eq!([0.5, 0.99, 1.0].map(at), [50, 99, 100]);
+        assert_eq!(percentile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn changes_are_hand_offs_if_another_node_runs_the_scene() {
+        let world = WorldFile::load("three_towns").unwrap();
+        let number = |name| world.number_of(name).unwrap();
+        let (harbour, forest, castle) = (number("harbour"), number("forest"), number("castle"));
+        let mut figures = DemoFigures::default();
+        let state = state();
+        let mut change = |figures: &mut DemoFigures, from, to, ms| {
+            let pause = Duration::from_millis(ms);
+            figures.count(
+                &WalkerEvent::ChangedScene { from, to, pause },
+                &state,
+                &world,
+            );
+        };
+        change(&mut figures, harbour, forest, 50);
+        change(&mut figures, forest, castle, 80);
+        figures.begin_kill("n1".to_owned());
+        change(&mut figures, castle, forest, 2_000);
+        change(&mut figures, forest, castle, 90);
+        let line = figures.end_kill().unwrap();
+        assert!(
+            line.contains("1 times") && line.contains("longest 2.00 s"),
+            "{line}"
+        );
+        let summary = figures.summary().join("\n");
+        assert!(
+            summary.contains("3 between nodes, 1 scene changes"),
+            "{summary}"
+        );
+        assert!(summary.contains("p50 0.08 s, p99 0.08 s"), "{summary}");
+        assert_eq!(figures.summary().last(), Some(&line));
+    }
+
+    #[test]
+    fn second_line_fits_eighty_columns() {
+        let mut state = state();
+        let node = |nth: u32| throng_cluster::NodeOverview {
+            name: format!("n{nth}"),
+            run: NodeRun {
+                node: ClusterNodeId(nth),
+                run: 1,
+            },
+            is_alive: nth != 3,
+            heartbeat_age_ms: 10,
+            load: 0,
+            is_draining: false,
+            players: 10,
+        };
+        state.nodes = (1..=16).map(node).collect();
+        let line = DemoFigures::default().second_line(7, &state);
+        assert!(
+            line.lines().all(|line| line.chars().count() <= 80),
+            "{line}"
+        );
+        assert!(
+            line.starts_with("   7 s  n1 2:10  n2 1:10  n3 gone"),
+            "{line}"
+        );
+    }
+}

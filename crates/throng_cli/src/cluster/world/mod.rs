@@ -1,0 +1,71 @@
+//! The game of `throng node`: a world of several scenes, as an ordinary game on the public API.
+//!
+//! ```text
+//! rows of scenes ─▶ [scenes] open, closed ─▶ NPCs
+//! record ─▶ on_receive ─▶ in its scene, or in the waiting room ─▶ [travel] ─▶ PlayerMove to the node of the scene
+//! Position ─▶ [portals] ─▶ Destination ─▶ [travel] ─▶ the scene is here: change of scene; elsewhere: PlayerMove
+//! ```
+//!
+//! | file | contains |
+//! |---|---|
+//! | `world_file`, `world_check` | the format of world files; what they must not contain |
+//! | `player_record` | what is saved of a player, and goes with it to another node |
+//! | `scenes` | the scenes that this node runs, and their NPCs |
+//! | `players` | players arrive and leave |
+//! | `travel` | players go to other scenes |
+//! | `trade` | players exchange gold |
+//!
+//! Each node also has a waiting room: a scene of its own for players whose scene runs nowhere right now.
+
+mod player_record;
+mod players;
+mod scenes;
+mod trade;
+mod travel;
+mod world_check;
+mod world_file;
+
+pub(super) use player_record::{PLACE_WAITING, PlayerRecord};
+pub(super) use players::{Gold, Place};
+pub(super) use scenes::OpenScenes;
+pub(super) use world_file::WorldFile;
+
+use std::sync::Arc;
+
+use bevy_app::{App, FixedPreUpdate, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use throng::prelude::*;
+use throng_cluster::{ClusterPlugin, ClusterSystems};
+
+use players::WorldHooks;
+
+/// The world that this node runs scenes of.
+#[derive(Resource, Clone)]
+pub(super) struct ClusterWorld(pub Arc<WorldFile>);
+
+/// The game.
+pub(super) struct WorldPlugin(pub ClusterWorld);
+
+impl Plugin for WorldPlugin {
+    fn build(&self, app: &mut App) {
+        let think = (
+            scenes::walk,
+            travel::enter_portals,
+            travel::leave_closed_scenes,
+            travel::travel,
+            trade::trade,
+        );
+        app.insert_resource(self.0.clone())
+            .add_plugins(ClusterPlugin::new(WorldHooks(self.0.clone())))
+            .init_resource::<OpenScenes>()
+            .replicate::<Gold>()
+            .replicate::<Place>()
+            .add_systems(
+                FixedPreUpdate,
+                scenes::follow_scenes
+                    .after(ClusterSystems::Scenes)
+                    .before(ClusterSystems::Arrive),
+            )
+            .add_systems(FixedUpdate, think.chain().in_set(SimSystems::Think));
+    }
+}

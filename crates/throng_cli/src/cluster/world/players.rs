@@ -1,0 +1,93 @@
+//! Players arrive and leave.
+
+use bevy_ecs::prelude::*;
+use throng::prelude::*;
+use throng_cluster::{ClusterRecord, PlayerHooks};
+
+use super::ClusterWorld;
+use super::player_record::{PLACE_WAITING, PlayerRecord};
+use super::scenes::OpenScenes;
+use super::travel::Destination;
+
+/// Coins of a player.
+#[derive(Component, Clone, Copy, Debug, Replicate)]
+#[replicate(audience = Audience::OWNER)]
+pub(in crate::cluster) struct Gold(pub u32);
+
+/// In which scene of the world file a player is, by number; [`PLACE_WAITING`] in a waiting room. For its client.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Replicate)]
+#[replicate(audience = Audience::OWNER)]
+pub(in crate::cluster) struct Place(pub u16);
+
+/// How players become records and the other way round.
+pub(super) struct WorldHooks(pub ClusterWorld);
+
+impl WorldHooks {
+    fn new_player(&self) -> PlayerRecord {
+        let world = &self.0.0;
+        PlayerRecord {
+            gold: world.gold,
+            scene: world.start.clone(),
+            at_m: world.start_at_m,
+        }
+    }
+}
+
+impl PlayerHooks for WorldHooks {
+    fn on_collect(&self, world: &World, player: Entity) -> Vec<u8> {
+        let gold = world.get::<Gold>(player).map_or(0, |gold| gold.0);
+        let (scene, at_m) = whereabouts(world, player);
+        PlayerRecord { gold, scene, at_m }.to_bytes()
+    }
+
+    fn on_receive(&self, world: &mut World, player: PlayerId, record: &ClusterRecord) -> Entity {
+        let state = if record.revision == 0 {
+            self.new_player()
+        } else {
+            PlayerRecord::from_bytes(&record.bytes).unwrap_or_else(|| {
+                tracing::error!(
+                    player = player.0,
+                    "record unreadable: the player begins anew"
+                );
+                self.new_player()
+            })
+        };
+        let open = world.resource::<OpenScenes>();
+        let here = open.get(&state.scene).zip(self.0.0.number_of(&state.scene));
+        let (scene, place) = here.unwrap_or((open.waiting_room(), PLACE_WAITING));
+        let at_m = if here.is_some() {
+            state.at_m
+        } else {
+            OpenScenes::WAITING_AT_M
+        };
+        let own = (
+            Player,
+            player,
+            MaxSpeed(self.0.0.speed_m_s),
+            Gold(state.gold),
+            Place(place),
+        );
+        let entity = world.spawn((own, InScene(scene), Position(at_m), Viewer::default()));
+        let entity = entity.id();
+        if here.is_none() {
+            let (scene, at_m) = (state.scene, state.at_m);
+            let destination = Destination { scene, at_m };
+            world.entity_mut(entity).insert(destination);
+        }
+        entity
+    }
+}
+
+/// The scene of a player and its place there: those that it is on its way to, if there are any.
+fn whereabouts(world: &World, player: Entity) -> (String, glam::Vec2) {
+    if let Some(destination) = world.get::<Destination>(player) {
+        return (destination.scene.clone(), destination.at_m);
+    }
+    let scene = world.get::<InScene>(player).map(|scene| scene.0);
+    let name = scene.and_then(|scene| world.get::<SimScene>(scene));
+    let at_m = world.get::<Position>(player).map(|at| at.0);
+    (
+        name.map_or_else(String::new, |scene| scene.name().to_owned()),
+        at_m.unwrap_or_default(),
+    )
+}

@@ -1,0 +1,104 @@
+//! What others learn about a node: its load, and routes to its players.
+
+use super::ClusterNode;
+use super::held_player::HeldState;
+use crate::ids::GatewayId;
+use crate::routes::PlayerRoute;
+
+impl ClusterNode {
+    /// Its load, as it was set last.
+    #[must_use]
+    pub const fn load(&self) -> u32 {
+        self.scenes.load
+    }
+
+    /// A gateway is there, or has restarted: it gets the routes of all players that this node owns. O(players).
+    pub fn add_gateway(&mut self, gateway: GatewayId) {
+        if !self.gateways.contains(&gateway) {
+            self.gateways.push(gateway);
+        }
+        let node = self.run.node;
+        // Whoever owns a player of an uncertain epoch has a route with a higher one.
+        let owned = self.players.0.iter();
+        let owned = owned.filter(|(_, held)| !matches!(held.state, HeldState::Moved { .. }));
+        for (&player, held) in owned {
+            let route = PlayerRoute {
+                player,
+                epoch: held.epoch,
+                node,
+            };
+            self.routes.insert((gateway, player), (route, 0));
+        }
+    }
+
+    /// A gateway is gone: it gets no routes any more. O(routes that are not acknowledged).
+    pub fn remove_gateway(&mut self, gateway: GatewayId) {
+        self.gateways.retain(|known| *known != gateway);
+        self.routes.retain(|(to, _), _| *to != gateway);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_core::ids::PlayerId;
+
+    use super::*;
+    use crate::{ClusterReply, ClusterRequest, ClusterRows, NodeOutput, NodeSettings};
+
+    /// Polls the node, whose requests are executed at once. Returns the routes that it sends.
+    fn routes(
+        node: &mut ClusterNode,
+        rows: &mut ClusterRows,
+        times_ms: std::ops::Range<u64>,
+    ) -> Vec<(GatewayId, PlayerId)> {
+        let mut sent = Vec::new();
+        for now_ms in times_ms.step_by(10) {
+            for output in node.poll(now_ms) {
+                match output {
+                    NodeOutput::Store(id, request) => {
+                        let reply = rows.execute(request, now_ms);
+                        node.on_reply(now_ms, id, reply);
+                    }
+                    NodeOutput::Route(gateway, route) => {
+                        node.on_route_acknowledged(gateway, route.player, route.epoch);
+                        sent.push((gateway, route.player));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        sent
+    }
+
+    #[test]
+    fn gateway_that_appears_gets_the_routes_of_all_players() {
+        let mut rows = ClusterRows::default();
+        let start = ClusterRequest::StartRun {
+            name: "n1".to_owned(),
+        };
+        let ClusterReply::Started(run) = rows.execute(start, 0) else {
+            panic!("not started")
+        };
+        let mut node = ClusterNode::new(run, NodeSettings::default(), Vec::new());
+        let (one, other) = (GatewayId(1), GatewayId(2));
+        let players = [7, 8].map(PlayerId);
+        for player in players {
+            node.log_in(player);
+        }
+        assert_eq!(routes(&mut node, &mut rows, 0..500), []);
+        for gateway in [one, other, one] {
+            // The last time it has restarted.
+            node.add_gateway(gateway);
+            let sent = routes(&mut node, &mut rows, 500..600);
+            assert_eq!(sent, players.map(|player| (gateway, player)));
+        }
+        node.remove_gateway(one);
+        node.log_in(PlayerId(9));
+        let sent = routes(&mut node, &mut rows, 600..1_100);
+        assert_eq!(sent, [(other, PlayerId(9))]);
+        // What it did not acknowledge is dropped with it.
+        node.add_gateway(one);
+        node.remove_gateway(one);
+        assert_eq!(routes(&mut node, &mut rows, 1_100..1_200), []);
+    }
+}
