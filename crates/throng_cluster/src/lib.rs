@@ -21,13 +21,17 @@
 //! |---|---|
 //! | `ids` | nodes, their runs, gateways, records |
 //! | `request` | requests to a store, and the replies |
+//! | `request/scenes` | those about scenes |
 //! | `rows` | the rows in memory: what every store has to do |
 //! | `store` | the contract of a store |
+//! | `rows/scenes`, `postgres/scenes` | the rows of scenes |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
 //! | `node` | a node |
 //! | `node/held_player` | a player in the memory of a node |
 //! | `node/replies` | how a node handles replies |
 //! | `node/requests` | which request of a node is pending |
+//! | `node/scenes` | which scenes a node runs |
+//! | `node/placement` | which node is to run a scene |
 //! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |
 //! | `driver/` | drives a node with a store and a bus, in threads of its own |
 //! | `plugin/` | the players of a node in a Bevy app (feature `bevy`) |
@@ -72,14 +76,16 @@ pub use node::{
 };
 #[cfg(feature = "bevy")]
 pub use plugin::{
-    ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterSystems, FrozenPlayer, LeaveReason,
-    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
+    ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterScenes, ClusterSystems, FrozenPlayer,
+    LeaveReason, PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
+    SceneAssigned, ScenePlace, SceneRemoved,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresRows;
 pub use request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
-    RUNS_PER_PROCESS, RefusedWrite,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
+    NodeEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply,
+    SceneRequest, SceneTable,
 };
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;

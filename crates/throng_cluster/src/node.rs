@@ -1,8 +1,10 @@
 //! A node: which players it holds, and how they come and go.
 
 mod held_player;
+mod placement;
 mod replies;
 mod requests;
+mod scenes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,6 +12,7 @@ use throng_core::ids::PlayerId;
 
 use self::held_player::{HeldPlayers, HeldState};
 use self::requests::{PendingRequests, RequestKind, RequestWork, WrittenGroup};
+use self::scenes::NodeScenes;
 use crate::ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 use crate::request::{Arrival, ClusterRequest, RefusedWrite};
 use crate::routes::PlayerRoute;
@@ -41,7 +44,7 @@ pub struct PlayerStay {
     pub player: PlayerId,
     /// The epoch of its arrival. Another one than before: it has left and come back, and may have changed elsewhere.
     pub arrival: u64,
-    /// Whether it is not to be changed: it moves to another node, or logs out.
+    /// Whether it is not to be changed: it moves to another node or logs out, or the node has paused.
     pub is_frozen: bool,
 }
 
@@ -79,6 +82,15 @@ pub struct NodeSettings {
     pub adopted_players_max: usize,
     /// After which a route that was not acknowledged is sent again.
     pub route_interval_ms: u64,
+    /// Between two reads of all nodes and scenes.
+    pub scene_read_interval_ms: u64,
+    /// How long a new run waits before it claims scenes, so that nodes that start together share them.
+    pub scene_settle_ms: u64,
+    /// The load that a scene adds to the one that its node reports, so that scenes without players are shared, too. Equal on all nodes: else
+    /// several of them claim the same scene, and one gets it.
+    pub scene_load: u32,
+    /// After which a node gives a scene back to the node that it is pinned to, which has come back and is available for so long.
+    pub scene_return_after_ms: u64,
 }
 
 impl Default for NodeSettings {
@@ -95,6 +107,10 @@ impl Default for NodeSettings {
             claimed_players_max: 64,
             adopted_players_max: 64,
             route_interval_ms: 1_000,
+            scene_read_interval_ms: 250,
+            scene_settle_ms: 1_000,
+            scene_load: 100,
+            scene_return_after_ms: 5_000,
         }
     }
 }
@@ -112,7 +128,9 @@ pub struct NodeStats {
     pub taken_back: u64,
     /// Requests without a reply in time.
     pub unknown_outcomes: u64,
-    /// Runs that ended because the heartbeat failed for too long.
+    /// How often it paused, because its heartbeat failed for too long.
+    pub pauses: u64,
+    /// Runs that ended because others had claimed their players, or the store had refused what they wrote.
     pub runs_ended: u64,
 }
 
@@ -132,8 +150,10 @@ pub struct ClusterNode {
     /// Routes that a gateway has not acknowledged, and when they are sent next.
     routes: BTreeMap<(GatewayId, PlayerId), (PlayerRoute, u64)>,
     requests: PendingRequests,
+    scenes: NodeScenes,
     /// Until when it may simulate what it holds; 0 before the first heartbeat of the run.
     valid_until_ms: u64,
+    is_paused: bool,
     is_superseded: bool,
     next_heartbeat_ms: u64,
     next_save_ms: u64,
@@ -159,7 +179,9 @@ impl ClusterNode {
             arrivals: VecDeque::new(),
             routes: BTreeMap::new(),
             requests: PendingRequests::new(),
+            scenes: NodeScenes::new(),
             valid_until_ms: 0,
+            is_paused: false,
             is_superseded: false,
             next_heartbeat_ms: 0,
             next_save_ms: 0,
@@ -172,6 +194,7 @@ impl ClusterNode {
                 released: 0,
                 taken_back: 0,
                 unknown_outcomes: 0,
+                pauses: 0,
                 runs_ended: 0,
             },
         }
@@ -201,14 +224,15 @@ impl ClusterNode {
         self.is_superseded
     }
 
-    /// The players that it holds and may simulate or keep frozen, in ascending order.
+    /// The players that it holds, in ascending order. All of them are frozen while it is not [valid](Self::is_valid).
     pub fn stays(&self, now_ms: u64) -> impl Iterator<Item = PlayerStay> {
-        let held = self.players.0.iter().filter(move |_| self.is_valid(now_ms));
+        let is_valid = self.is_valid(now_ms);
+        let held = self.players.0.iter();
         let held = held.filter(|(_, held)| !matches!(held.state, HeldState::Moved { .. }));
-        held.map(|(&player, held)| PlayerStay {
+        held.map(move |(&player, held)| PlayerStay {
             player,
             arrival: held.arrival,
-            is_frozen: held.state != HeldState::Live,
+            is_frozen: !is_valid || held.state != HeldState::Live,
         })
     }
 
@@ -340,13 +364,14 @@ impl ClusterNode {
             self.stats.unknown_outcomes += 1;
             self.on_unknown(work);
         }
-        if self.valid_until_ms > 0 && !self.is_valid(now_ms) {
-            self.end_run();
-        }
+        self.pause(now_ms);
         let mut outputs = Vec::new();
         if now_ms >= self.next_heartbeat_ms && self.requests.is_free(RequestKind::Heartbeat) {
             self.next_heartbeat_ms = now_ms + self.settings.heartbeat_interval_ms;
-            let heartbeat = ClusterRequest::Heartbeat { run: self.run };
+            let heartbeat = ClusterRequest::Heartbeat {
+                run: self.run,
+                load: self.scenes.load,
+            };
             self.send(RequestWork::Heartbeat, heartbeat, now_ms, &mut outputs);
         }
         if self.is_valid(now_ms) {
@@ -354,6 +379,7 @@ impl ClusterNode {
             self.read_owners(now_ms, &mut outputs);
             self.adopt_arrivals(now_ms, &mut outputs);
             self.claim(now_ms, &mut outputs);
+            self.poll_scenes(now_ms, &mut outputs);
             self.send_routes(now_ms, &mut outputs);
         }
         outputs
@@ -370,7 +396,15 @@ impl ClusterNode {
         outputs.push(NodeOutput::Store(id, request));
     }
 
-    /// Drops all players: others may claim them now. The next run registers with its first heartbeat.
+    /// Notes that the heartbeat has failed for too long. Nothing is simulated until one succeeds; that is refused if others have claimed the
+    /// players meanwhile.
+    fn pause(&mut self, now_ms: u64) {
+        let is_paused = self.valid_until_ms > 0 && !self.is_valid(now_ms);
+        self.stats.pauses += u64::from(is_paused && !self.is_paused);
+        self.is_paused = is_paused;
+    }
+
+    /// Drops all players: others own them, or may claim them now. The next run registers with its first heartbeat.
     fn end_run(&mut self) {
         self.run.run += 1;
         self.players.0.clear();
@@ -379,6 +413,7 @@ impl ClusterNode {
         self.arrivals.clear();
         self.routes.clear();
         self.requests.clear();
+        self.scenes.end_run();
         self.valid_until_ms = 0;
         self.next_heartbeat_ms = 0;
         self.stats.runs_ended += 1;
@@ -539,6 +574,9 @@ impl ClusterNode {
     }
 
     fn claim(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
+        if self.is_draining() && self.scenes.has_other_node(self.run) {
+            return;
+        }
         if now_ms >= self.next_claim_ms && self.requests.is_free(RequestKind::Claim) {
             self.next_claim_ms = now_ms + self.settings.claim_interval_ms;
             let request = ClusterRequest::ClaimLate {

@@ -1,11 +1,13 @@
 //! Rows on a Postgres server.
 //!
-//! The tables `cluster_node` and `cluster_player` are in the schema of the player store, and `throng db migrate` creates them. Each request
+//! The tables `cluster_node`, `cluster_player` and `cluster_scene` are in the schema of the player store, and `throng db migrate` creates them. Each request
 //! is one call of a function of the database, so one statement and one round trip. A process that dies in the middle of it leaves no
 //! rows locked.
 //!
 //! Assumption: the clock of the server does not jump ahead by more than 150 ms (a clock that is adjusted slowly is fine, and so is one
 //! that is set back). If it does, nodes count as late while they still simulate.
+
+mod scenes;
 
 use std::time::Duration;
 
@@ -14,10 +16,11 @@ use throng_store::{PostgresSession, PostgresSource, SessionError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use self::scenes::execute_scene;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
-    RUNS_PER_PROCESS, RefusedWrite,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
+    NodeEntry, RUNS_PER_PROCESS, RefusedWrite,
 };
 use crate::store::{ClusterStore, ClusterStoreError};
 
@@ -83,12 +86,18 @@ impl PostgresRows {
         let mut session =
             session.map_err(|error| ClusterStoreError::NotExecuted(error.to_string()))?;
         let rows = session
-            .query("SELECT cluster_late_after_ms()", &[])
+            .query(
+                "SELECT cluster_late_after_ms(), cluster_steady_after_ms()",
+                &[],
+            )
             .map_err(ClusterStoreError::from)?;
-        let late_after_ms: i64 = column(first(&rows)?, 0)?;
-        if late_after_ms != NODE_LATE_AFTER_MS as i64 {
+        let found: [i64; 2] = [column(first(&rows)?, 0)?, column(first(&rows)?, 1)?];
+        let expected = [NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS].map(|time_ms| time_ms as i64);
+        if found != expected {
+            let ([late_ms, steady_ms], [own_late_ms, own_steady_ms]) = (found, expected);
             let cause = format!(
-                "nodes are late after {late_after_ms} ms here, expected {NODE_LATE_AFTER_MS} ms: the tables are those of another version"
+                "nodes are late after {late_ms} ms and steady after {steady_ms} ms here, expected {own_late_ms} and {own_steady_ms} ms: the \
+                 tables are those of another version"
             );
             return Err(ClusterStoreError::NotExecuted(cause));
         }
@@ -151,6 +160,7 @@ fn execute(
         ClusterRequest::ReadOwner { player } => read_owner(session, *player),
         ClusterRequest::ReadArrivals { run } => read_arrivals(session, *run),
         ClusterRequest::Adopt { run, arrivals } => adopt(session, *run, arrivals),
+        ClusterRequest::Scene(request) => execute_scene(session, request, at_ms),
         ClusterRequest::Save { run, saves } => {
             let ((node, run), saves) = (parameters(*run), SaveColumns::new(saves));
             let [players, epochs, revisions, records] = saves.parameters();
@@ -198,11 +208,11 @@ fn execute_small(
     at_ms: Option<i64>,
 ) -> Result<ClusterReply, ClusterStoreError> {
     let rows = match request {
-        ClusterRequest::Heartbeat { run } => {
-            let (node, run) = parameters(*run);
+        ClusterRequest::Heartbeat { run, load } => {
+            let ((node, run), load) = (parameters(*run), i64::from(*load));
             session.query(
-                "SELECT cluster_heartbeat($1, $2, $3)",
-                &[&node, &run, &at_ms],
+                "SELECT cluster_heartbeat($1, $2, $3, $4)",
+                &[&node, &run, &load, &at_ms],
             )?
         }
         ClusterRequest::EndRun { run } => {
@@ -265,14 +275,18 @@ fn read_nodes(
     at_ms: Option<i64>,
 ) -> Result<ClusterReply, ClusterStoreError> {
     let rows = session.query(
-        "SELECT name, NOT is_dead AND NOT cluster_is_late(heartbeat_ms, $1), node, run FROM cluster_node ORDER BY node",
+        "SELECT name, NOT is_dead AND NOT cluster_is_late(heartbeat_ms, $1), node, run, load, is_draining
+            FROM cluster_node ORDER BY node",
         &[&at_ms],
     )?;
     let nodes = rows.iter().map(|row| {
+        let load: i64 = column(row, 4)?;
         Ok(NodeEntry {
             name: column(row, 0)?,
             is_alive: column(row, 1)?,
             run: run_at(row, 2)?,
+            load: load as u32,
+            is_draining: column(row, 5)?,
         })
     });
     Ok(ClusterReply::Nodes(
@@ -364,6 +378,8 @@ fn reply_of(rows: &[Row]) -> Result<ClusterReply, ClusterStoreError> {
         5 => RefusedWrite::NotLate,
         6 => RefusedWrite::NewerRun,
         7 => RefusedWrite::NodeRuns,
+        20 => RefusedWrite::NodeDrains,
+        21 => RefusedWrite::UnknownNode,
         _ => return Err(foreign(&format!("result {code}"))),
     }))
 }

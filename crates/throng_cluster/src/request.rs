@@ -1,12 +1,20 @@
 //! Requests of nodes to a store, and the replies. Each request is one transaction: all of it happens, or nothing.
 
+mod scenes;
+
+pub use scenes::{SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTable};
+
 use throng_core::ids::PlayerId;
 
 use crate::ids::{ClusterRecord, NodeRun};
 
-/// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node stops
-/// to simulate as long after it *sent* its last successful heartbeat, so before anybody can claim.
+/// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node pauses
+/// earlier after it *sent* its last successful heartbeat, so before anybody can claim.
 pub const NODE_LATE_AFTER_MS: u64 = 1_500;
+
+/// For how long the heartbeats of a node must have been in time before it may declare others dead, in milliseconds. After the store was away,
+/// all nodes are late, and this is the time in which they come back.
+pub const NODE_STEADY_AFTER_MS: u64 = 3_000;
 
 /// How many runs a process has room for: those of the next process of the node have higher numbers.
 pub const RUNS_PER_PROCESS: u64 = 1 << 32;
@@ -41,6 +49,8 @@ pub enum ClusterRequest {
     Heartbeat {
         /// The run that sends the request.
         run: NodeRun,
+        /// Its load, in units of the game.
+        load: u32,
     },
     /// Saves all these players, or none.
     Save {
@@ -121,6 +131,8 @@ pub enum ClusterRequest {
         /// The epoch of the player, so that a late request does not bring it back after a log-out; 0 of an unknown one.
         epoch: u64,
     },
+    /// A request about scenes.
+    Scene(SceneRequest),
 }
 
 /// A player that waits to be adopted by its owner.
@@ -141,12 +153,16 @@ pub struct NodeEntry {
     pub run: NodeRun,
     /// Whether its heartbeat is in time.
     pub is_alive: bool,
+    /// The load that it has reported with its last heartbeat, in units of the game.
+    pub load: u32,
+    /// Whether it gives up its scenes and claims none.
+    pub is_draining: bool,
 }
 
 /// Why the store has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedWrite {
-    /// The caller does not own a player with that epoch.
+    /// The caller does not own a player or a scene with that epoch, or another epoch is expected.
     NotOwner,
     /// The target of a hand-off is late or gone.
     TargetLate,
@@ -154,12 +170,16 @@ pub enum RefusedWrite {
     OlderState,
     /// The run of the caller was declared dead, or is unknown.
     RunEnded,
-    /// The target of [`ClusterRequest::TakeBack`] is alive, or has adopted the player.
+    /// The target of [`ClusterRequest::TakeBack`] is alive, or has adopted the player; or the owner of a scene is alive.
     NotLate,
     /// The node has a newer run: another process has started it.
     NewerRun,
     /// Another process of that name is alive.
     NodeRuns,
+    /// The caller drains, and claims no scenes.
+    NodeDrains,
+    /// No node has that name.
+    UnknownNode,
 }
 
 /// The reply to a [`ClusterRequest`].
@@ -179,6 +199,8 @@ pub enum ClusterReply {
     Arrivals(Vec<Arrival>),
     /// The states of the adopted players, in the order of the request.
     Adopted(Vec<(Arrival, ClusterRecord)>),
+    /// The reply to a request about scenes that reads something.
+    Scene(SceneReply),
     /// The store is away: nothing was done, and nothing will be.
     Away,
 }

@@ -1,13 +1,16 @@
 //! The rows of a cluster, in memory: what any store has to do with the same requests.
 
+mod scenes;
+
 use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
+use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
-    RUNS_PER_PROCESS, RefusedWrite,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
+    NodeEntry, RUNS_PER_PROCESS, RefusedWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -23,7 +26,11 @@ struct NodeRow {
     name: String,
     run: u64,
     heartbeat_ms: u64,
+    /// Since when its heartbeats are in time.
+    steady_since_ms: u64,
     is_dead: bool,
+    load: u32,
+    is_draining: bool,
 }
 
 /// The rows of a cluster, in memory.
@@ -31,6 +38,7 @@ struct NodeRow {
 pub struct ClusterRows {
     players: BTreeMap<PlayerId, OwnedPlayerRow>,
     nodes: BTreeMap<ClusterNodeId, NodeRow>,
+    scenes: SceneRows,
 }
 
 impl ClusterRows {
@@ -66,8 +74,8 @@ impl ClusterRows {
         let result = match request {
             ClusterRequest::StartRun { name } => return self.start_run(&name, now_ms),
             ClusterRequest::EndRun { run } => self.end_run(run),
-            ClusterRequest::ReadNodes => return self.read_nodes(now_ms),
-            ClusterRequest::Heartbeat { run } => self.heartbeat(run, now_ms),
+            ClusterRequest::ReadNodes => return ClusterReply::Nodes(self.nodes(now_ms)),
+            ClusterRequest::Heartbeat { run, load } => self.heartbeat(run, load, now_ms),
             ClusterRequest::Save { run, saves } => self.save(run, &saves),
             ClusterRequest::HandOff {
                 run,
@@ -89,6 +97,7 @@ impl ClusterRows {
                 self.claim_late(run, players_max, now_ms)
             }
             ClusterRequest::LogIn { run, player, epoch } => self.log_in(run, player, epoch, now_ms),
+            ClusterRequest::Scene(request) => return self.execute_scene(request, now_ms),
         };
         result.map_or_else(ClusterReply::Refused, |()| ClusterReply::Done)
     }
@@ -110,7 +119,10 @@ impl ClusterRows {
             name: name.to_owned(),
             run: run.run,
             heartbeat_ms: now_ms,
+            steady_since_ms: now_ms,
             is_dead: false,
+            load: 0,
+            is_draining: false,
         };
         self.nodes.insert(run.node, row);
         ClusterReply::Started(run)
@@ -123,16 +135,18 @@ impl ClusterRows {
             .ok_or(RefusedWrite::RunEnded)
     }
 
-    fn read_nodes(&self, now_ms: u64) -> ClusterReply {
+    fn nodes(&self, now_ms: u64) -> Vec<NodeEntry> {
         let nodes = self.nodes.iter().map(|(&node, row)| NodeEntry {
             name: row.name.clone(),
             run: NodeRun { node, run: row.run },
             is_alive: !row.is_dead && !is_late(row, now_ms),
+            load: row.load,
+            is_draining: row.is_draining,
         });
-        ClusterReply::Nodes(nodes.collect())
+        nodes.collect()
     }
 
-    fn heartbeat(&mut self, run: NodeRun, now_ms: u64) -> Result<(), RefusedWrite> {
+    fn heartbeat(&mut self, run: NodeRun, load: u32, now_ms: u64) -> Result<(), RefusedWrite> {
         let row = self.nodes.get_mut(&run.node);
         let row = row.ok_or(RefusedWrite::RunEnded)?;
         if run.run < row.run {
@@ -141,7 +155,11 @@ impl ClusterRows {
         if run.run == row.run && row.is_dead {
             return Err(RefusedWrite::RunEnded);
         }
+        if run.run != row.run || is_late(row, now_ms) {
+            row.steady_since_ms = now_ms;
+        }
         (row.run, row.heartbeat_ms, row.is_dead) = (run.run, now_ms, false);
+        row.load = load;
         Ok(())
     }
 
@@ -276,6 +294,23 @@ impl ClusterRows {
         Ok(())
     }
 
+    /// Declares a node dead if it is late and the caller is steady. Its heartbeats are refused from now on: it stays dead, whatever arrives
+    /// late.
+    fn declare_dead(&mut self, by: NodeRun, node: ClusterNodeId, now_ms: u64) {
+        let own = self.nodes.get(&by.node);
+        let is_steady = own
+            .is_some_and(|own| now_ms.saturating_sub(own.steady_since_ms) > NODE_STEADY_AFTER_MS);
+        if let Some(row) = self.nodes.get_mut(&node).filter(|_| is_steady) {
+            row.is_dead |= is_late(row, now_ms);
+        }
+    }
+
+    /// Whether a run is not the newest of its node, or was declared dead.
+    fn is_dead(&self, run: NodeRun) -> bool {
+        let row = self.nodes.get(&run.node);
+        row.is_none_or(|row| row.run != run.run || row.is_dead)
+    }
+
     fn claim_late(
         &mut self,
         run: NodeRun,
@@ -285,15 +320,14 @@ impl ClusterRows {
         if !self.is_alive(run, now_ms) {
             return Err(RefusedWrite::RunEnded);
         }
-        for row in self.nodes.values_mut() {
-            // Its heartbeats are refused from now on: it stays dead, whatever arrives late.
-            row.is_dead |= is_late(row, now_ms);
+        for node in self.nodes.keys().copied().collect::<Vec<_>>() {
+            self.declare_dead(run, node, now_ms);
         }
         let owned = self
             .players
             .iter()
             .filter_map(|(player, row)| Some((*player, row.owner?)));
-        let late = owned.filter(|(_, owner)| !self.is_alive(*owner, now_ms));
+        let late = owned.filter(|(_, owner)| self.is_dead(*owner));
         let late: Vec<_> = late.map(|(player, _)| player).take(players_max).collect();
         for player in late {
             self.give(player, Some(run));

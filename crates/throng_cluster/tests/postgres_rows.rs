@@ -66,6 +66,10 @@ fn adopted(rows: &mut PostgresRows, run: NodeRun, player: PlayerId, at_ms: u64) 
     assert_eq!(reply, ClusterReply::Adopted(vec![(arrival, record)]));
 }
 
+fn heartbeat(run: NodeRun) -> ClusterRequest {
+    ClusterRequest::Heartbeat { run, load: 0 }
+}
+
 fn save(player: PlayerId, epoch: u64, revision: u64) -> ClusterSave {
     let bytes = vec![revision as u8; 3];
     ClusterSave {
@@ -146,7 +150,10 @@ impl RequestSource {
             },
             1 if self.rng.random_bool(0.2) => ClusterRequest::EndRun { run: self.run() },
             1 => ClusterRequest::ReadNodes,
-            2..5 => ClusterRequest::Heartbeat { run: self.run() },
+            2..5 => ClusterRequest::Heartbeat {
+                run: self.run(),
+                load: self.rng.random(),
+            },
             5 => ClusterRequest::Save { run, saves },
             6 => ClusterRequest::HandOff {
                 run,
@@ -321,16 +328,18 @@ fn heartbeat_and_claim_at_the_same_time_leave_one_owner() {
         let own = started(&mut rows, "own", at_ms);
         let other = started(&mut rows, "other", at_ms);
         adopted(&mut rows, own, player, at_ms);
-        at_ms += 1_400;
-        done(&mut rows, &ClusterRequest::Heartbeat { run: other }, at_ms);
+        for _ in 0..3 {
+            at_ms += 1_000;
+            done(&mut rows, &heartbeat(other), at_ms);
+        }
         at_ms += 200;
         let barrier = Barrier::new(2);
         let is_kept = thread::scope(|scope| {
-            let heartbeat = scope.spawn(|| {
+            let sent = scope.spawn(|| {
                 let mut rows = opened(&schema);
                 rows.connect().unwrap();
                 barrier.wait();
-                rows.execute_at(&ClusterRequest::Heartbeat { run: own }, Some(at_ms))
+                rows.execute_at(&heartbeat(own), Some(at_ms))
             });
             let mut rows = opened(&schema);
             rows.connect().unwrap();
@@ -340,7 +349,7 @@ fn heartbeat_and_claim_at_the_same_time_leave_one_owner() {
                 players_max: 1_000,
             };
             done(&mut rows, &claim, at_ms);
-            heartbeat.join().unwrap().unwrap() == ClusterReply::Done
+            sent.join().unwrap().unwrap() == ClusterReply::Done
         });
         // Who could send a heartbeat is still the owner, and after another claim, too.
         let claim = ClusterRequest::ClaimLate {
@@ -583,10 +592,7 @@ fn time_is_that_of_the_server() {
         operator.execute(&age);
         assert_eq!(is_alive(&mut rows), expected, "{age_ms} ms old");
     }
-    assert_eq!(
-        rows.execute(&ClusterRequest::Heartbeat { run }),
-        Ok(ClusterReply::Done)
-    );
+    assert_eq!(rows.execute(&heartbeat(run)), Ok(ClusterReply::Done));
     assert!(is_alive(&mut rows));
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use throng_core::clock::Stopwatch;
 
 use crate::node::RequestId;
-use crate::request::{ClusterReply, ClusterRequest};
+use crate::request::{ClusterReply, ClusterRequest, SceneRequest};
 use crate::store::{ClusterStore, ClusterStoreError};
 
 /// A request for a lane.
@@ -54,6 +54,8 @@ impl Lane {
             | ClusterRequest::TakeBack { .. }
             | ClusterRequest::LogIn { .. }
             | ClusterRequest::EndRun { .. } => Self::Writes,
+            ClusterRequest::Scene(SceneRequest::Read) => Self::Reads,
+            ClusterRequest::Scene(_) => Self::Writes,
             _ => Self::Reads,
         }
     }

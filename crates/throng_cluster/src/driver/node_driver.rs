@@ -15,7 +15,7 @@ use super::start::{DriverSettings, DriverStartError, start_run};
 use crate::bus::{BusRelay, BusStats, MessageBus};
 use crate::ids::NodeRun;
 use crate::node::ClusterNode;
-use crate::request::NodeEntry;
+use crate::request::{NodeEntry, SceneDeclaration, SceneEntry};
 use crate::store::ClusterStore;
 
 /// A node that runs, with its threads. Dropping it ends the threads at once, as a crash does: others claim its players when it is late.
@@ -120,6 +120,42 @@ impl NodeDriver {
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeEntry> {
         self.shared.state().nodes.clone()
+    }
+
+    /// Adds scenes that the cluster has to run, as soon as the store can be reached. Scenes that the store knows stay as they are, also their
+    /// specifications, so all nodes may declare the same ones when they start.
+    pub fn declare_scenes(&self, scenes: impl IntoIterator<Item = SceneDeclaration>) {
+        self.with_node(|node, _| node.declare_scenes(scenes));
+    }
+
+    /// The scenes that this node runs now, by name. O(scenes of the cluster).
+    #[must_use]
+    pub fn scenes(&self) -> Vec<SceneEntry> {
+        self.with_node(|node, now_ms| node.scenes(now_ms).cloned().collect())
+    }
+
+    /// The run that runs a scene, as the store has said last; `None` if no node that is alive runs it. O(log n).
+    #[must_use]
+    pub fn scene_owner(&self, name: &str) -> Option<NodeRun> {
+        self.with_node(|node, now_ms| node.scene_owner(name, now_ms))
+    }
+
+    /// Sets the load that the next heartbeat reports, in units of the game, such as players and objects. Scenes go to the nodes with the
+    /// least load; each adds [`scene_load`](crate::NodeSettings::scene_load).
+    pub fn set_load(&self, load: u32) {
+        self.with_node(|node, _| node.set_load(load));
+    }
+
+    /// Whether this node drains: it gives up its scenes and claims none, as the store has said last.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.with_node(|node, _| node.is_draining())
+    }
+
+    /// Makes this node drain, or ends that, as soon as the store can be reached: what
+    /// [`SceneRequest::SetDraining`](crate::SceneRequest::SetDraining) does for an operator. A new process of the node does not drain.
+    pub fn set_draining(&self, is_draining: bool) {
+        self.with_node(|node, _| node.set_draining(is_draining));
     }
 
     /// Its counters.

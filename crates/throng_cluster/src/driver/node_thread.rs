@@ -179,7 +179,8 @@ impl DriverState {
 
     /// The newest run of a node that is alive.
     pub fn node_named(&self, name: &str) -> Option<NodeRun> {
-        let mut nodes = self.nodes.iter();
+        // The owner of a scene may be newer than the list of nodes.
+        let mut nodes = self.nodes.iter().chain(&self.node.scene_table().nodes);
         let entry = nodes.find(|entry| entry.name == name && entry.is_alive)?;
         Some(entry.run)
     }

@@ -33,7 +33,11 @@ impl ClusterNode {
             }
             RequestWork::ClaimLate | RequestWork::TakeBack(..) => self.next_arrivals_ms = 0,
             RequestWork::Save(_) => self.next_save_ms = 0,
-            RequestWork::Heartbeat | RequestWork::ReadOwner(_) | RequestWork::ReadArrivals => {}
+            // The next list of scenes says what was done.
+            RequestWork::Heartbeat
+            | RequestWork::ReadOwner(_)
+            | RequestWork::ReadArrivals
+            | RequestWork::Scene(_) => {}
         }
     }
 
@@ -103,6 +107,7 @@ impl ClusterNode {
                 }
             }
             RequestWork::Adopt(arrivals) => self.on_adopted(now_ms, &arrivals, reply),
+            RequestWork::Scene(work) => self.on_scene_reply(now_ms, work, reply),
             RequestWork::ClaimLate => {
                 if reply == ClusterReply::Done {
                     self.next_arrivals_ms = now_ms;

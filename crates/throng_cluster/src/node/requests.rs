@@ -3,6 +3,7 @@
 use throng_core::ids::PlayerId;
 
 use super::RequestId;
+use super::scenes::SceneWork;
 use crate::request::{Arrival, ClusterSave};
 
 /// Kinds of requests. Those of one kind follow each other.
@@ -15,10 +16,11 @@ pub(super) enum RequestKind {
     Arrivals,
     Adopt,
     Claim,
+    Scene,
 }
 
 impl RequestKind {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
 }
 
 /// A player that is given away, and what is saved with it.
@@ -58,6 +60,7 @@ pub(super) enum RequestWork {
     ReadArrivals,
     Adopt(Vec<Arrival>),
     ClaimLate,
+    Scene(SceneWork),
 }
 
 impl RequestWork {
@@ -74,6 +77,7 @@ impl RequestWork {
             Self::ReadArrivals => RequestKind::Arrivals,
             Self::Adopt(_) => RequestKind::Adopt,
             Self::ClaimLate => RequestKind::Claim,
+            Self::Scene(_) => RequestKind::Scene,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The players of a node in a Bevy app.
 //!
 //! ```text
-//! FixedPreUpdate   [Arrive]  who is here now? ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer, PlayerLoginRefused
+//! FixedPreUpdate   [Scenes]  which scenes run here? ─▶ ClusterScenes · SceneAssigned, SceneRemoved
+//!                  [Arrive]  who is here now? ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer, PlayerLoginRefused
 //! FixedUpdate      the game
 //! FixedPostUpdate  [Collect] on_collect ─▶ records · PlayerExchange · PlayerMove · PlayerLogOut
 //! ```
@@ -10,19 +11,25 @@
 //! |---|---|
 //! | `hooks` | what a game does when players come and go |
 //! | `cluster_players` | the resource: the driver, and which entity is which player |
+//! | `cluster_scenes` | the scenes of this node, and where the others run |
 //! | `arrive`, `collect` | the systems |
 //!
 //! Invariants: after Arrive, an entity exists for each player that the node holds, and for no other. It was spawned from the record of its
 //! arrival. A record never contains one side of an exchange only, if the game sends [`PlayerExchange`] in the tick in which it happens.
 //!
-//! Cost: O(players of the node) per tick, and one call of `on_collect` per player and [`ClusterPlugin::collect_interval_ticks`].
+//! A player may arrive before the scene in its record is assigned to this node, if a reply of the store is late. `on_receive` keeps such a player
+//! out of the world until then. Systems that open scenes fit between [`ClusterSystems::Scenes`] and [`ClusterSystems::Arrive`].
+//!
+//! Cost: O(players of the node) per tick, O(scenes of the cluster) when the list of scenes or nodes has changed, and one call of `on_collect` per player and [`ClusterPlugin::collect_interval_ticks`].
 
 mod arrive;
 mod cluster_players;
+mod cluster_scenes;
 mod collect;
 mod hooks;
 
 pub use cluster_players::{ClusterPlayer, ClusterPlayers, FrozenPlayer};
+pub use cluster_scenes::{ClusterScenes, SceneAssigned, ScenePlace, SceneRemoved};
 pub use collect::{PlayerExchange, PlayerLogOut, PlayerLoginRefused, PlayerMove};
 pub use hooks::{LeaveReason, PlayerHooks};
 
@@ -44,6 +51,8 @@ pub struct ClusterPlugin {
 /// The steps of a tick.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClusterSystems {
+    /// Scenes come and go: in `FixedPreUpdate`, before `Arrive`.
+    Scenes,
     /// Players come and go: in `FixedPreUpdate`.
     Arrive,
     /// Players are collected and sent away: in `FixedPostUpdate`.
@@ -77,13 +86,23 @@ impl Plugin for ClusterPlugin {
             collect_interval_ticks: self.collect_interval_ticks.max(1),
         })
         .init_resource::<ClusterPlayers>()
+        .init_resource::<ClusterScenes>()
         .add_message::<PlayerMove>()
         .add_message::<PlayerLogOut>()
         .add_message::<PlayerExchange>()
         .add_message::<PlayerLoginRefused>()
+        .add_message::<SceneAssigned>()
+        .add_message::<SceneRemoved>()
+        .configure_sets(
+            FixedPreUpdate,
+            (ClusterSystems::Scenes, ClusterSystems::Arrive).chain(),
+        )
         .add_systems(
             FixedPreUpdate,
-            arrive::arrive_players.in_set(ClusterSystems::Arrive),
+            (
+                cluster_scenes::follow_scenes.in_set(ClusterSystems::Scenes),
+                arrive::arrive_players.in_set(ClusterSystems::Arrive),
+            ),
         )
         .add_systems(
             FixedPostUpdate,

@@ -6,6 +6,8 @@ pub struct FaultRates {
     pub kill: f64,
     /// Per step: a player logs out. Its client logs in again within half a second.
     pub log_out: f64,
+    /// Per step: a node begins or ends to drain.
+    pub drain: f64,
     pub cut_from_store: f64,
     pub cut_from_bus: f64,
     /// Per step: the store is away for a while.
@@ -25,6 +27,7 @@ impl FaultRates {
     pub const NONE: Self = Self {
         kill: 0.0,
         log_out: 0.0,
+        drain: 0.0,
         cut_from_store: 0.0,
         cut_from_bus: 0.0,
         store_away: 0.0,
@@ -39,6 +42,7 @@ impl FaultRates {
     pub const ALL: Self = Self {
         kill: 0.000_5,
         log_out: 0.02,
+        drain: 0.004,
         cut_from_store: 0.000_5,
         cut_from_bus: 0.001,
         store_away: 0.000_2,
@@ -50,8 +54,8 @@ impl FaultRates {
         message_late: 0.1,
     };
 
-    /// One fault each, more often than among the others.
-    pub const SINGLE: [(&str, Self); 8] = [
+    /// One fault each, more often than among the others; the last one are two that only together do harm.
+    pub const SINGLE: [(&str, Self); 10] = [
         (
             "kill",
             Self {
@@ -63,6 +67,13 @@ impl FaultRates {
             "log out",
             Self {
                 log_out: 0.1,
+                ..Self::NONE
+            },
+        ),
+        (
+            "drain",
+            Self {
+                drain: 0.02,
                 ..Self::NONE
             },
         ),
@@ -107,6 +118,14 @@ impl FaultRates {
                 message_lost: 0.5,
                 message_repeated: 0.3,
                 message_late: 0.3,
+                ..Self::NONE
+            },
+        ),
+        (
+            "drain, and requests late",
+            Self {
+                drain: 0.2,
+                request_late: 0.2,
                 ..Self::NONE
             },
         ),

@@ -4,8 +4,10 @@
 mod faults;
 mod world;
 
+use std::collections::BTreeMap;
+
 use faults::FaultRates;
-use world::{PLAYERS, SimulatedCluster};
+use world::{PLAYERS, SCENES, SimulatedCluster};
 
 /// Runs with faults for so long, then without, and checks that all players are in the world again. Returns the hand-offs.
 fn play(seed: u64, rates: FaultRates, faulty_ms: u64) -> u64 {
@@ -42,6 +44,44 @@ fn no_fault_loses_or_doubles_a_player_or_an_item() {
 }
 
 #[test]
+fn nothing_is_lost_while_the_store_is_away() {
+    let mut cluster = SimulatedCluster::new(3, FaultRates::NONE);
+    while cluster.now_ms < 5_000 {
+        cluster.step();
+    }
+    let runs_ended = cluster.runs_ended();
+    cluster.lose_store();
+    let until_ms = cluster.now_ms + 60_000;
+    // Players change, exchange and move as long as the nodes let them.
+    let mut last = BTreeMap::new();
+    while cluster.now_ms < until_ms {
+        last.extend(cluster.live_states());
+        cluster.step();
+    }
+    assert!(!last.is_empty(), "some players were live");
+    assert_eq!(cluster.live_states(), [], "all nodes have paused");
+    cluster.heal();
+    while cluster.live_states().is_empty() {
+        cluster.step();
+    }
+    // They go on at once, on the same nodes, with what they had and the store had not. Two of them may have exchanged something already.
+    let now = cluster.live_states();
+    let (count, went_on) = (now.len(), now.into_iter());
+    let went_on = went_on.filter(|(player, state)| last.get(player) == Some(state));
+    let went_on = went_on.count();
+    assert!(went_on + 2 >= count, "{went_on} of {count} went on");
+    while cluster.now_ms < until_ms + 5_000 {
+        cluster.step();
+    }
+    cluster.check_recovery();
+    assert_eq!(
+        cluster.runs_ended(),
+        runs_ended,
+        "no node had to begin again"
+    );
+}
+
+#[test]
 fn each_fault_alone_is_survived() {
     for (name, rates) in FaultRates::SINGLE {
         for seed in 100..103 {
@@ -52,13 +92,35 @@ fn each_fault_alone_is_survived() {
 }
 
 #[test]
+fn scenes_move_only_when_nodes_fail_or_drain() {
+    let mut cluster = SimulatedCluster::new(1, FaultRates::NONE);
+    while cluster.now_ms < 10_000 {
+        cluster.step();
+    }
+    // Each was claimed once, whatever the loads have been.
+    assert_eq!(cluster.scene_changes(), SCENES as u64);
+    for (rates, least) in [(FaultRates::SINGLE[0].1, 2), (FaultRates::SINGLE[2].1, 5)] {
+        let mut cluster = SimulatedCluster::new(1, rates);
+        while cluster.now_ms < 20_000 {
+            cluster.step();
+        }
+        let changes = cluster.scene_changes();
+        assert!(changes > least * SCENES as u64, "{changes} changes");
+    }
+}
+
+#[test]
 fn run_is_reproducible_by_its_seed() {
     let trace = |seed| {
         let mut cluster = SimulatedCluster::new(seed, FaultRates::ALL);
         for _ in 0..1_000 {
             cluster.step();
         }
-        (cluster.handed_off(), cluster.owners())
+        (
+            cluster.handed_off(),
+            cluster.owners(),
+            cluster.scene_changes(),
+        )
     };
     assert_eq!(trace(5), trace(5));
     assert_ne!(trace(5), trace(6));

@@ -1,5 +1,7 @@
 //! Nodes, gateways, a store and a bus with faults, in simulated time. After every step the invariants are checked.
 
+mod scenes;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -11,6 +13,8 @@ use throng_cluster::{
 };
 use throng_core::ids::PlayerId;
 
+pub use self::scenes::SCENES;
+use self::scenes::SceneOwners;
 use crate::faults::FaultRates;
 
 pub const PLAYERS: u64 = 30;
@@ -87,6 +91,7 @@ pub struct SimulatedCluster {
     events: BinaryHeap<Reverse<Event>>,
     last_event: u64,
     store_back_ms: u64,
+    scene_owners_before: SceneOwners,
 }
 
 impl SimulatedCluster {
@@ -122,6 +127,7 @@ impl SimulatedCluster {
             events: BinaryHeap::new(),
             last_event: 0,
             store_back_ms: 0,
+            scene_owners_before: Vec::new(),
         };
         for nth in 0..NODES {
             cluster.start(nth);
@@ -155,10 +161,14 @@ impl SimulatedCluster {
         };
         let settings = NodeSettings {
             save_interval_ms: 500,
+            scene_settle_ms: 300,
+            scene_return_after_ms: 500,
             ..NodeSettings::default()
         };
         let gateways = (0..GATEWAYS).map(GatewayId).collect();
-        process.node = Some(ClusterNode::new(run, settings, gateways));
+        let mut node = ClusterNode::new(run, settings, gateways);
+        node.declare_scenes(scenes::declarations());
+        process.node = Some(node);
     }
 
     fn happens(&mut self, rate: f64) -> bool {
@@ -177,6 +187,7 @@ impl SimulatedCluster {
     pub fn step(&mut self) {
         self.now_ms += STEP_MS;
         self.break_things();
+        self.change_nodes();
         if self.now_ms.is_multiple_of(500) {
             self.log_in();
         }
@@ -202,6 +213,7 @@ impl SimulatedCluster {
             }
         }
         self.check();
+        self.check_scenes();
     }
 
     fn break_things(&mut self) {
@@ -348,6 +360,31 @@ impl SimulatedCluster {
         }
     }
 
+    /// The store is away for all nodes from now on.
+    pub const fn lose_store(&mut self) {
+        self.store_back_ms = u64::MAX;
+    }
+
+    /// The node and the state of each player that is live.
+    pub fn live_states(&self) -> Vec<(PlayerId, (usize, Vec<u8>))> {
+        let players = (0..PLAYERS).map(PlayerId);
+        let live = players.flat_map(|player| {
+            let homes = self.homes(player).into_iter();
+            homes.map(move |home| (player, home))
+        });
+        let states = live.filter_map(|(player, home)| {
+            let node = self.processes[home].node.as_ref()?;
+            Some((player, (home, node.record(player)?.bytes.clone())))
+        });
+        states.collect()
+    }
+
+    /// How many runs of nodes have ended, in the processes that run now.
+    pub fn runs_ended(&self) -> u64 {
+        let nodes = self.processes.iter().filter_map(|one| one.node.as_ref());
+        nodes.map(|node| node.stats().runs_ended).sum()
+    }
+
     /// Ends all faults.
     pub fn heal(&mut self) {
         self.rates = FaultRates::NONE;
@@ -359,6 +396,7 @@ impl SimulatedCluster {
                 self.start(nth);
             }
         }
+        self.drain_one();
     }
 
     /// The nodes that simulate a player now.
@@ -406,6 +444,7 @@ impl SimulatedCluster {
 
     /// All players are in the world, the gateways know where, and nothing is lost or doubled.
     pub fn check_recovery(&mut self) {
+        self.check_recovery_of_scenes();
         // Players whose hand-off is in progress arrive within a second; no other hand-off begins meanwhile.
         let mut found = Vec::new();
         for player in (0..PLAYERS).map(PlayerId) {

@@ -1,0 +1,178 @@
+//! Which node is to run a scene. Every node computes it from the same rows, so usually exactly one claims a scene; if two do, the epoch decides.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{ClusterNodeId, NodeRun};
+use crate::request::{NodeEntry, SceneTable};
+
+/// A node that may get scenes.
+#[derive(Clone, Copy, Debug)]
+struct Candidate<'t> {
+    entry: &'t NodeEntry,
+    /// Its own load, and that of its scenes.
+    load: u64,
+}
+
+/// The nodes that may get scenes: alive, and not draining.
+#[derive(Clone, Debug)]
+pub(super) struct Placement<'t> {
+    table: &'t SceneTable,
+    scene_load: u64,
+    candidates: BTreeMap<ClusterNodeId, Candidate<'t>>,
+}
+
+impl<'t> Placement<'t> {
+    /// `scene_load` is the load that a scene adds to its node. O(nodes + scenes · log(nodes)).
+    pub fn new(table: &'t SceneTable, scene_load: u32) -> Self {
+        let nodes = table.nodes.iter().filter(|entry| is_available(entry));
+        let candidates = nodes.map(|entry| {
+            let load = u64::from(entry.load);
+            (entry.run.node, Candidate { entry, load })
+        });
+        let mut placement = Self {
+            table,
+            scene_load: scene_load.into(),
+            candidates: candidates.collect(),
+        };
+        for owner in table.scenes.iter().filter_map(|scene| scene.owner) {
+            placement.add_scene(owner);
+        }
+        placement
+    }
+
+    fn add_scene(&mut self, owner: NodeRun) {
+        let candidate = self.candidates.get_mut(&owner.node);
+        if let Some(candidate) = candidate.filter(|candidate| candidate.entry.run == owner) {
+            candidate.load += self.scene_load;
+        }
+    }
+
+    /// The node that is to run a scene: the one that it is pinned to, or else the one with the least load, of several the one with the lowest
+    /// id. `None`: no node may get scenes. O(nodes).
+    pub fn target(&self, pinned_to: Option<&str>) -> Option<NodeRun> {
+        let pinned = pinned_to.and_then(|name| self.available(name));
+        pinned.or_else(|| {
+            let candidates = self.candidates.values();
+            let least = candidates.min_by_key(|candidate| candidate.load);
+            least.map(|candidate| candidate.entry.run)
+        })
+    }
+
+    /// The run of a node that may get scenes, by its name. O(nodes).
+    pub fn available(&self, name: &str) -> Option<NodeRun> {
+        let mut candidates = self.candidates.values();
+        let found = candidates.find(|candidate| candidate.entry.name == name);
+        found.map(|candidate| candidate.entry.run)
+    }
+
+    /// The scenes without an owner that is alive, each with its epoch and the node that is to run it, in the order of their names. O(free
+    /// scenes · nodes).
+    pub fn place_free_scenes(mut self) -> Vec<(&'t str, u64, NodeRun)> {
+        let mut placed = Vec::new();
+        for scene in &self.table.scenes {
+            let owner = scene.owner.and_then(|owner| self.table.alive_node(owner));
+            if owner.is_some() {
+                continue;
+            }
+            let Some(target) = self.target(scene.pinned_to.as_deref()) else {
+                break;
+            };
+            self.add_scene(target);
+            placed.push((scene.name.as_str(), scene.epoch, target));
+        }
+        placed
+    }
+}
+
+/// Whether a node may get scenes.
+pub(super) const fn is_available(entry: &NodeEntry) -> bool {
+    entry.is_alive && !entry.is_draining
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::SceneEntry;
+
+    /// A node, with its id, its load, and whether it is alive and drains.
+    fn node(id: u32, load: u32, is_alive: bool, is_draining: bool) -> NodeEntry {
+        NodeEntry {
+            name: format!("n{id}"),
+            run: run(id),
+            is_alive,
+            load,
+            is_draining,
+        }
+    }
+
+    const fn run(id: u32) -> NodeRun {
+        let node = ClusterNodeId(id);
+        NodeRun { node, run: 1 }
+    }
+
+    fn scene(name: &str, pinned_to: Option<u32>, owner: Option<u32>) -> SceneEntry {
+        SceneEntry {
+            name: name.to_owned(),
+            specification: Vec::new(),
+            pinned_to: pinned_to.map(|id| format!("n{id}")),
+            owner: owner.map(run),
+            epoch: 3,
+        }
+    }
+
+    fn placed(table: &SceneTable) -> Vec<(&str, u32)> {
+        let placed = Placement::new(table, 100).place_free_scenes();
+        let placed = placed.into_iter();
+        placed.map(|(name, _, to)| (name, to.node.0)).collect()
+    }
+
+    #[test]
+    fn free_scenes_go_to_the_least_loaded_node() {
+        let nodes = vec![
+            node(0, 150, true, false),
+            node(1, 0, true, false),
+            node(2, 0, true, true),
+            node(3, 0, false, false),
+        ];
+        // Node 1 begins with 100 and node 0 with 150, so they alternate from "b" on.
+        let scenes = vec![
+            scene("a", None, Some(1)),
+            scene("b", None, None),
+            scene("c", None, Some(3)),
+            scene("d", None, None),
+            scene("e", None, Some(2)),
+        ];
+        let table = SceneTable { nodes, scenes };
+        // "e" still runs on the draining node.
+        assert_eq!(placed(&table), [("b", 1), ("c", 0), ("d", 1)]);
+    }
+
+    #[test]
+    fn lowest_id_gets_a_scene_of_equally_loaded_nodes() {
+        let nodes = (0..3).map(|id| node(id, 7, true, false)).collect();
+        let scenes = vec![scene("a", None, None)];
+        assert_eq!(placed(&SceneTable { nodes, scenes }), [("a", 0)]);
+    }
+
+    #[test]
+    fn pinned_scene_waits_for_no_dead_or_draining_node() {
+        for (is_alive, is_draining, expected) in
+            [(true, false, 1), (false, false, 0), (true, true, 0)]
+        {
+            let nodes = vec![
+                node(0, 0, true, false),
+                node(1, 1_000, is_alive, is_draining),
+            ];
+            let scenes = vec![scene("a", Some(1), None), scene("b", Some(9), None)];
+            let table = SceneTable { nodes, scenes };
+            assert_eq!(placed(&table), [("a", expected), ("b", 0)]);
+        }
+    }
+
+    #[test]
+    fn scenes_stay_free_while_all_nodes_drain() {
+        let nodes = vec![node(0, 0, true, true)];
+        let scenes = vec![scene("a", Some(0), None)];
+        assert_eq!(placed(&SceneTable { nodes, scenes }), []);
+    }
+}

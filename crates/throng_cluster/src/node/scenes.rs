@@ -1,0 +1,296 @@
+//! Which scenes a node runs: it claims free ones, and gives up those that are to run elsewhere.
+//!
+//! ```text
+//!  read nodes and scenes ─▶ free, and this node is to run it ─▶ claim ─▶ runs here
+//!                        ─▶ runs here, and is to run elsewhere ─▶ give up ─▶ free
+//! ```
+//! What a node runs is what the rows say, as it has read them last, without the scenes that it gives up. A scene that it has begun to give up
+//! never runs here again with the same epoch: the request may be executed later than its reply is expected.
+//!
+//! A node gives up a scene for two reasons only, so scenes do not move back and forth: it drains, or the scene is pinned to another node that
+//! has been available for [`scene_return_after_ms`](super::NodeSettings::scene_return_after_ms) in the same run. Load alone moves no scene.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::placement::{Placement, is_available};
+use super::requests::{RequestKind, RequestWork};
+use super::{ClusterNode, NodeOutput};
+use crate::ids::NodeRun;
+use crate::request::{
+    ClusterReply, ClusterRequest, NodeEntry, SceneDeclaration, SceneEntry, SceneReply,
+    SceneRequest, SceneTable,
+};
+
+/// What a pending request about scenes does.
+#[derive(Clone, Debug)]
+pub(super) enum SceneWork {
+    /// With the number of scenes.
+    Declare(usize),
+    SetDraining,
+    Read,
+    Claim(String, u64),
+    GiveUp(String, u64),
+}
+
+/// What a node knows about scenes.
+#[derive(Clone, Debug)]
+pub(super) struct NodeScenes {
+    pub load: u32,
+    /// All nodes and scenes, as the store has sent them last.
+    table: SceneTable,
+    /// Counts the changes of what this node knows.
+    revision: u64,
+    undeclared: Vec<SceneDeclaration>,
+    /// Whether the operator of this node wants it to drain, until the store knows it.
+    draining: Option<bool>,
+    /// Scenes that this node gives up, with the epochs with which it owns them.
+    leaving: BTreeMap<String, u64>,
+    /// Those of them whose request is to be sent.
+    given_up: VecDeque<(String, u64)>,
+    claims: VecDeque<(String, u64)>,
+    /// Since when runs are known to be available.
+    available_since_ms: BTreeMap<NodeRun, u64>,
+    /// When this run claims its first scenes.
+    first_claim_ms: Option<u64>,
+    next_read_ms: u64,
+    next_write_ms: u64,
+}
+
+impl NodeScenes {
+    pub const fn new() -> Self {
+        Self {
+            load: 0,
+            table: SceneTable {
+                nodes: Vec::new(),
+                scenes: Vec::new(),
+            },
+            revision: 0,
+            undeclared: Vec::new(),
+            draining: None,
+            leaving: BTreeMap::new(),
+            given_up: VecDeque::new(),
+            claims: VecDeque::new(),
+            available_since_ms: BTreeMap::new(),
+            first_claim_ms: None,
+            next_read_ms: 0,
+            next_write_ms: 0,
+        }
+    }
+
+    /// The run has ended: it owns no scenes any more.
+    pub fn end_run(&mut self) {
+        self.revision += 1;
+        self.leaving.clear();
+        self.given_up.clear();
+        self.claims.clear();
+        self.available_since_ms.clear();
+        self.first_claim_ms = None;
+        self.next_read_ms = 0;
+    }
+
+    fn node(&self, run: NodeRun) -> Option<&NodeEntry> {
+        let mut nodes = self.table.nodes.iter();
+        nodes.find(|entry| entry.run.node == run.node)
+    }
+
+    /// Whether a run runs a scene and does not give it up.
+    fn is_running(&self, entry: &SceneEntry, run: NodeRun) -> bool {
+        entry.owner == Some(run) && !self.leaving.contains_key(&entry.name)
+    }
+
+    /// Whether another node could run what this one gives up.
+    pub fn has_other_node(&self, run: NodeRun) -> bool {
+        let mut nodes = self.table.nodes.iter();
+        nodes.any(|entry| entry.run.node != run.node && is_available(entry))
+    }
+
+    /// The owner of a scene has changed by a request of this node.
+    fn set_owner(&mut self, name: &str, epoch: u64, owner: Option<NodeRun>) {
+        let mut scenes = self.table.scenes.iter_mut();
+        let entry = scenes.find(|entry| entry.name == name && entry.epoch == epoch);
+        if let Some(entry) = entry {
+            (entry.owner, entry.epoch) = (owner, epoch + 1);
+            self.revision += 1;
+        }
+    }
+
+    fn set_table(&mut self, table: SceneTable, run: NodeRun, now_ms: u64) {
+        if self.table != table {
+            self.revision += 1;
+            self.table = table;
+        }
+        let table = &self.table;
+        // Those are given up.
+        self.leaving.retain(|name, epoch| {
+            let entry = table.scene(name);
+            entry.is_some_and(|entry| entry.owner == Some(run) && entry.epoch == *epoch)
+        });
+        let available = table.nodes.iter().filter(|entry| is_available(entry));
+        let since = available.map(|entry| {
+            let known = self.available_since_ms.get(&entry.run);
+            (entry.run, known.copied().unwrap_or(now_ms))
+        });
+        self.available_since_ms = since.collect();
+    }
+
+    /// Decides which scenes this node claims and gives up.
+    fn decide(&mut self, run: NodeRun, scene_load: u32, return_after_ms: u64, now_ms: u64) {
+        let placement = Placement::new(&self.table, scene_load);
+        let own = self.node(run);
+        let is_draining = own.is_some_and(|entry| entry.is_draining);
+        let is_back = |name: &str| {
+            let pinned = placement.available(name).filter(|to| *to != run);
+            let since_ms = pinned.and_then(|to| self.available_since_ms.get(&to));
+            since_ms.is_some_and(|since_ms| now_ms - since_ms >= return_after_ms)
+        };
+        let mut leaving = Vec::new();
+        for entry in &self.table.scenes {
+            let leaves = if is_draining {
+                placement.target(None).is_some()
+            } else {
+                entry.pinned_to.as_deref().is_some_and(is_back)
+            };
+            if leaves && self.is_running(entry, run) {
+                leaving.push((entry.name.clone(), entry.epoch));
+            }
+        }
+        let placed = placement.place_free_scenes().into_iter();
+        let own = placed.filter(|(_, _, to)| *to == run);
+        self.claims = own
+            .map(|(name, epoch, _)| (name.to_owned(), epoch))
+            .collect();
+        if !leaving.is_empty() {
+            self.revision += 1;
+        }
+        self.leaving.extend(leaving);
+        let given_up = self.leaving.iter();
+        self.given_up = given_up
+            .map(|(name, epoch)| (name.clone(), *epoch))
+            .collect();
+    }
+}
+
+impl ClusterNode {
+    /// Adds scenes that the cluster has to run, as soon as the store can be reached. Scenes that the store knows stay as they are.
+    pub fn declare_scenes(&mut self, scenes: impl IntoIterator<Item = SceneDeclaration>) {
+        self.scenes.undeclared.extend(scenes);
+    }
+
+    /// The scenes that this node runs now, by name. A scene that is given up is not among them.
+    pub fn scenes(&self, now_ms: u64) -> impl Iterator<Item = &SceneEntry> {
+        let scenes = self.scenes.table.scenes.iter();
+        let scenes = scenes.filter(move |_| self.is_valid(now_ms));
+        scenes.filter(|entry| self.scenes.is_running(entry, self.run))
+    }
+
+    /// The run that runs a scene, as the store has said last; `None` if no node that is alive runs it, also while this node gives it up.
+    #[must_use]
+    pub fn scene_owner(&self, name: &str, now_ms: u64) -> Option<NodeRun> {
+        let owner = self.scenes.table.alive_owner(name)?;
+        let is_here = || self.is_valid(now_ms) && !self.scenes.leaving.contains_key(name);
+        (owner != self.run || is_here()).then_some(owner)
+    }
+
+    /// All nodes and scenes, as the store has sent them last.
+    #[must_use]
+    pub const fn scene_table(&self) -> &SceneTable {
+        &self.scenes.table
+    }
+
+    /// Counts the changes of the scenes and of their owners.
+    #[must_use]
+    pub const fn scene_revision(&self) -> u64 {
+        self.scenes.revision
+    }
+
+    /// Sets the load that the next heartbeat reports, in units of the game, such as players and objects. Scenes go to the nodes with the
+    /// least load; each adds [`scene_load`](super::NodeSettings::scene_load).
+    pub const fn set_load(&mut self, load: u32) {
+        self.scenes.load = load;
+    }
+
+    /// Whether this node drains: it gives up its scenes and claims none, as the store has said last.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        let own = self.scenes.node(self.run);
+        own.is_some_and(|entry| entry.is_draining)
+    }
+
+    /// Makes this node drain, or ends that, as soon as the store can be reached. A new process of the node does not drain.
+    pub const fn set_draining(&mut self, is_draining: bool) {
+        self.scenes.draining = Some(is_draining);
+    }
+
+    /// The next request about scenes; one at a time, so that a list is never older than a change that it lacks.
+    pub(super) fn poll_scenes(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
+        if !self.requests.is_free(RequestKind::Scene) {
+            return;
+        }
+        let settle_ms = self.settings.scene_settle_ms;
+        let (run, scenes) = (self.run, &mut self.scenes);
+        let first_claim_ms = *scenes.first_claim_ms.get_or_insert(now_ms + settle_ms);
+        let own = scenes.node(run).map(|entry| entry.name.clone());
+        let is_due = now_ms >= scenes.next_write_ms;
+        let (work, request) = if let Some((scene, epoch)) = scenes.given_up.pop_front() {
+            let work = SceneWork::GiveUp(scene.clone(), epoch);
+            (work, SceneRequest::GiveUp { run, scene, epoch })
+        } else if now_ms >= first_claim_ms
+            && let Some((scene, epoch)) = scenes.claims.pop_front()
+        {
+            let work = SceneWork::Claim(scene.clone(), epoch);
+            (work, SceneRequest::Claim { run, scene, epoch })
+        } else if now_ms >= scenes.next_read_ms {
+            scenes.next_read_ms = now_ms + self.settings.scene_read_interval_ms;
+            (SceneWork::Read, SceneRequest::Read)
+        } else if let Some(name) = own.filter(|_| is_due)
+            && let Some(is_draining) = scenes.draining
+        {
+            let request = SceneRequest::SetDraining { name, is_draining };
+            (SceneWork::SetDraining, request)
+        } else if !scenes.undeclared.is_empty() && is_due {
+            // After the rest: if its replies are late, the node goes on with the scenes that are known.
+            let scenes = scenes.undeclared.clone();
+            let work = SceneWork::Declare(scenes.len());
+            (work, SceneRequest::Declare { run, scenes })
+        } else {
+            return;
+        };
+        let request = ClusterRequest::Scene(request);
+        self.send(RequestWork::Scene(work), request, now_ms, outputs);
+    }
+
+    pub(super) fn on_scene_reply(&mut self, now_ms: u64, work: SceneWork, reply: ClusterReply) {
+        let (run, scenes) = (self.run, &mut self.scenes);
+        match (work, reply) {
+            (SceneWork::Read, ClusterReply::Scene(SceneReply::Table(table))) => {
+                scenes.set_table(table, run, now_ms);
+                let settings = &self.settings;
+                let return_after_ms = settings.scene_return_after_ms;
+                scenes.decide(run, settings.scene_load, return_after_ms, now_ms);
+            }
+            (SceneWork::Claim(name, epoch), ClusterReply::Done) => {
+                scenes.set_owner(&name, epoch, Some(run));
+            }
+            (SceneWork::GiveUp(name, epoch), ClusterReply::Done) => {
+                scenes.set_owner(&name, epoch, None);
+                scenes.leaving.remove(&name);
+            }
+            (SceneWork::Declare(count), ClusterReply::Done) => {
+                scenes.undeclared.drain(..count);
+                scenes.next_read_ms = now_ms;
+            }
+            (SceneWork::SetDraining, ClusterReply::Done) => {
+                scenes.draining = None;
+                scenes.next_read_ms = now_ms;
+            }
+            (SceneWork::Declare(_) | SceneWork::SetDraining, _) => {
+                scenes.next_write_ms = now_ms + self.settings.busy_read_interval_ms;
+            }
+            // The next list says what is so.
+            (SceneWork::Read | SceneWork::Claim(..) | SceneWork::GiveUp(..), _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
