@@ -83,9 +83,9 @@ pub use plugin::{
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresRows;
 pub use request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
-    RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply, SceneRequest,
-    SceneTable,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
+    NodeEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply,
+    SceneRequest, SceneTable,
 };
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;

@@ -44,7 +44,7 @@ pub struct PlayerStay {
     pub player: PlayerId,
     /// The epoch of its arrival. Another one than before: it has left and come back, and may have changed elsewhere.
     pub arrival: u64,
-    /// Whether it is not to be changed: it moves to another node, or logs out.
+    /// Whether it is not to be changed: it moves to another node or logs out, or the node has paused.
     pub is_frozen: bool,
 }
 
@@ -128,7 +128,9 @@ pub struct NodeStats {
     pub taken_back: u64,
     /// Requests without a reply in time.
     pub unknown_outcomes: u64,
-    /// Runs that ended because the heartbeat failed for too long.
+    /// How often it paused, because its heartbeat failed for too long.
+    pub pauses: u64,
+    /// Runs that ended because others had claimed their players, or the store had refused what they wrote.
     pub runs_ended: u64,
 }
 
@@ -151,6 +153,7 @@ pub struct ClusterNode {
     scenes: NodeScenes,
     /// Until when it may simulate what it holds; 0 before the first heartbeat of the run.
     valid_until_ms: u64,
+    is_paused: bool,
     is_superseded: bool,
     next_heartbeat_ms: u64,
     next_save_ms: u64,
@@ -178,6 +181,7 @@ impl ClusterNode {
             requests: PendingRequests::new(),
             scenes: NodeScenes::new(),
             valid_until_ms: 0,
+            is_paused: false,
             is_superseded: false,
             next_heartbeat_ms: 0,
             next_save_ms: 0,
@@ -190,6 +194,7 @@ impl ClusterNode {
                 released: 0,
                 taken_back: 0,
                 unknown_outcomes: 0,
+                pauses: 0,
                 runs_ended: 0,
             },
         }
@@ -219,14 +224,15 @@ impl ClusterNode {
         self.is_superseded
     }
 
-    /// The players that it holds and may simulate or keep frozen, in ascending order.
+    /// The players that it holds, in ascending order. All of them are frozen while it is not [valid](Self::is_valid).
     pub fn stays(&self, now_ms: u64) -> impl Iterator<Item = PlayerStay> {
-        let held = self.players.0.iter().filter(move |_| self.is_valid(now_ms));
+        let is_valid = self.is_valid(now_ms);
+        let held = self.players.0.iter();
         let held = held.filter(|(_, held)| !matches!(held.state, HeldState::Moved { .. }));
-        held.map(|(&player, held)| PlayerStay {
+        held.map(move |(&player, held)| PlayerStay {
             player,
             arrival: held.arrival,
-            is_frozen: held.state != HeldState::Live,
+            is_frozen: !is_valid || held.state != HeldState::Live,
         })
     }
 
@@ -358,9 +364,7 @@ impl ClusterNode {
             self.stats.unknown_outcomes += 1;
             self.on_unknown(work);
         }
-        if self.valid_until_ms > 0 && !self.is_valid(now_ms) {
-            self.end_run();
-        }
+        self.pause(now_ms);
         let mut outputs = Vec::new();
         if now_ms >= self.next_heartbeat_ms && self.requests.is_free(RequestKind::Heartbeat) {
             self.next_heartbeat_ms = now_ms + self.settings.heartbeat_interval_ms;
@@ -392,7 +396,15 @@ impl ClusterNode {
         outputs.push(NodeOutput::Store(id, request));
     }
 
-    /// Drops all players: others may claim them now. The next run registers with its first heartbeat.
+    /// Notes that the heartbeat has failed for too long. Nothing is simulated until one succeeds; that is refused if others have claimed the
+    /// players meanwhile.
+    fn pause(&mut self, now_ms: u64) {
+        let is_paused = self.valid_until_ms > 0 && !self.is_valid(now_ms);
+        self.stats.pauses += u64::from(is_paused && !self.is_paused);
+        self.is_paused = is_paused;
+    }
+
+    /// Drops all players: others own them, or may claim them now. The next run registers with its first heartbeat.
     fn end_run(&mut self) {
         self.run.run += 1;
         self.players.0.clear();

@@ -19,8 +19,8 @@ use tokio_postgres::types::ToSql;
 use self::scenes::execute_scene;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
-    RUNS_PER_PROCESS, RefusedWrite,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
+    NodeEntry, RUNS_PER_PROCESS, RefusedWrite,
 };
 use crate::store::{ClusterStore, ClusterStoreError};
 
@@ -86,12 +86,18 @@ impl PostgresRows {
         let mut session =
             session.map_err(|error| ClusterStoreError::NotExecuted(error.to_string()))?;
         let rows = session
-            .query("SELECT cluster_late_after_ms()", &[])
+            .query(
+                "SELECT cluster_late_after_ms(), cluster_steady_after_ms()",
+                &[],
+            )
             .map_err(ClusterStoreError::from)?;
-        let late_after_ms: i64 = column(first(&rows)?, 0)?;
-        if late_after_ms != NODE_LATE_AFTER_MS as i64 {
+        let found: [i64; 2] = [column(first(&rows)?, 0)?, column(first(&rows)?, 1)?];
+        let expected = [NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS].map(|time_ms| time_ms as i64);
+        if found != expected {
+            let ([late_ms, steady_ms], [own_late_ms, own_steady_ms]) = (found, expected);
             let cause = format!(
-                "nodes are late after {late_after_ms} ms here, expected {NODE_LATE_AFTER_MS} ms: the tables are those of another version"
+                "nodes are late after {late_ms} ms and steady after {steady_ms} ms here, expected {own_late_ms} and {own_steady_ms} ms: the \
+                 tables are those of another version"
             );
             return Err(ClusterStoreError::NotExecuted(cause));
         }

@@ -8,9 +8,13 @@ use throng_core::ids::PlayerId;
 
 use crate::ids::{ClusterRecord, NodeRun};
 
-/// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node stops
-/// to simulate as long after it *sent* its last successful heartbeat, so before anybody can claim.
+/// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node pauses
+/// earlier after it *sent* its last successful heartbeat, so before anybody can claim.
 pub const NODE_LATE_AFTER_MS: u64 = 1_500;
+
+/// For how long the heartbeats of a node must have been in time before it may declare others dead, in milliseconds. After the store was away,
+/// all nodes are late, and this is the time in which they come back.
+pub const NODE_STEADY_AFTER_MS: u64 = 3_000;
 
 /// How many runs a process has room for: those of the next process of the node have higher numbers.
 pub const RUNS_PER_PROCESS: u64 = 1 << 32;

@@ -9,8 +9,8 @@ use throng_core::ids::PlayerId;
 use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
-    RUNS_PER_PROCESS, RefusedWrite,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
+    NodeEntry, RUNS_PER_PROCESS, RefusedWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ struct NodeRow {
     name: String,
     run: u64,
     heartbeat_ms: u64,
+    /// Since when its heartbeats are in time.
+    steady_since_ms: u64,
     is_dead: bool,
     load: u32,
     is_draining: bool,
@@ -117,6 +119,7 @@ impl ClusterRows {
             name: name.to_owned(),
             run: run.run,
             heartbeat_ms: now_ms,
+            steady_since_ms: now_ms,
             is_dead: false,
             load: 0,
             is_draining: false,
@@ -151,6 +154,9 @@ impl ClusterRows {
         }
         if run.run == row.run && row.is_dead {
             return Err(RefusedWrite::RunEnded);
+        }
+        if run.run != row.run || is_late(row, now_ms) {
+            row.steady_since_ms = now_ms;
         }
         (row.run, row.heartbeat_ms, row.is_dead) = (run.run, now_ms, false);
         row.load = load;
@@ -288,6 +294,23 @@ impl ClusterRows {
         Ok(())
     }
 
+    /// Declares a node dead if it is late and the caller is steady. Its heartbeats are refused from now on: it stays dead, whatever arrives
+    /// late.
+    fn declare_dead(&mut self, by: NodeRun, node: ClusterNodeId, now_ms: u64) {
+        let own = self.nodes.get(&by.node);
+        let is_steady = own
+            .is_some_and(|own| now_ms.saturating_sub(own.steady_since_ms) > NODE_STEADY_AFTER_MS);
+        if let Some(row) = self.nodes.get_mut(&node).filter(|_| is_steady) {
+            row.is_dead |= is_late(row, now_ms);
+        }
+    }
+
+    /// Whether a run is not the newest of its node, or was declared dead.
+    fn is_dead(&self, run: NodeRun) -> bool {
+        let row = self.nodes.get(&run.node);
+        row.is_none_or(|row| row.run != run.run || row.is_dead)
+    }
+
     fn claim_late(
         &mut self,
         run: NodeRun,
@@ -297,15 +320,14 @@ impl ClusterRows {
         if !self.is_alive(run, now_ms) {
             return Err(RefusedWrite::RunEnded);
         }
-        for row in self.nodes.values_mut() {
-            // Its heartbeats are refused from now on: it stays dead, whatever arrives late.
-            row.is_dead |= is_late(row, now_ms);
+        for node in self.nodes.keys().copied().collect::<Vec<_>>() {
+            self.declare_dead(run, node, now_ms);
         }
         let owned = self
             .players
             .iter()
             .filter_map(|(player, row)| Some((*player, row.owner?)));
-        let late = owned.filter(|(_, owner)| !self.is_alive(*owner, now_ms));
+        let late = owned.filter(|(_, owner)| self.is_dead(*owner));
         let late: Vec<_> = late.map(|(player, _)| player).take(players_max).collect();
         for player in late {
             self.give(player, Some(run));

@@ -273,8 +273,8 @@ fn sender_never_waits_for_a_server_that_is_away() {
             refused += 1;
         }
     }
-    // The rest waits in the queue and in the client library.
-    assert!((3_500..5_000).contains(&refused), "{refused}");
+    // The rest waits: up to 100 messages in the queue, and 256 in the client library.
+    assert!((4_600..5_000).contains(&refused), "{refused}");
     assert_eq!(sender.0.stats().not_sent, refused);
 }
 

@@ -328,8 +328,10 @@ fn heartbeat_and_claim_at_the_same_time_leave_one_owner() {
         let own = started(&mut rows, "own", at_ms);
         let other = started(&mut rows, "other", at_ms);
         adopted(&mut rows, own, player, at_ms);
-        at_ms += 1_400;
-        done(&mut rows, &heartbeat(other), at_ms);
+        for _ in 0..3 {
+            at_ms += 1_000;
+            done(&mut rows, &heartbeat(other), at_ms);
+        }
         at_ms += 200;
         let barrier = Barrier::new(2);
         let is_kept = thread::scope(|scope| {

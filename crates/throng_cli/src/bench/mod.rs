@@ -146,7 +146,8 @@ connections (1,000 with --quick) fill all its buffers for them and acknowledge
 nothing. Then 500 clients (100) play and others come and go, while one address
 sends 100,000 datagrams per second: random bytes, forged and replayed requests,
 wrong answers, replayed data. Delays are compared with the quiet times before
-and after. It takes four minutes, and runs only if it is named. It needs Linux
+and after. The first attack sends nothing: it shows how much delays differ
+anyway. It takes five minutes, and runs only if it is named. It needs Linux
 and, for 10,000 connections, `ulimit -n 11000`. For a hostile IPv6 network:
   unshare --map-root-user --net sh -c 'ip link set lo up &&
     ip -6 route add local 2001:db8:bad::/48 dev lo &&

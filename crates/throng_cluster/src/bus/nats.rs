@@ -24,8 +24,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest pause between two attempts to connect again.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// How many messages the client library holds by itself, to send and per subscription.
-const CLIENT_MESSAGES_MAX: usize = 8_192;
+/// How many messages the client library holds by itself: to send, beside those that are queued here, and per subscription.
+const CLIENT_SENDING_MAX: usize = 256;
+const CLIENT_RECEIVED_MAX: usize = 8_192;
 
 /// Settings of a connection to a NATS server.
 ///
@@ -210,8 +211,8 @@ impl NatsConnection {
             .name(&self.subject)
             .connection_timeout(self.timeout)
             .ping_interval(PING_INTERVAL)
-            .client_capacity(CLIENT_MESSAGES_MAX)
-            .subscription_capacity(CLIENT_MESSAGES_MAX)
+            .client_capacity(CLIENT_SENDING_MAX)
+            .subscription_capacity(CLIENT_RECEIVED_MAX)
             .max_reconnects(None)
             .reconnect_delay_callback(reconnect_delay)
             .event_callback(move |event| {

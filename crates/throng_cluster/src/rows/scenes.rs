@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ClusterRows, is_late};
+use super::ClusterRows;
 use crate::ids::NodeRun;
 use crate::request::{
     ClusterReply, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTable,
@@ -106,11 +106,8 @@ impl ClusterRows {
         }
         let owner = self.scenes.get_mut_at(scene, epoch)?.owner;
         if let Some(owner) = owner {
-            if let Some(row) = self.nodes.get_mut(&owner.node) {
-                // Its heartbeats are refused from now on: it stays dead, whatever arrives late.
-                row.is_dead |= is_late(row, now_ms);
-            }
-            if self.is_alive(owner, now_ms) {
+            self.declare_dead(run, owner.node, now_ms);
+            if !self.is_dead(owner) {
                 return Err(RefusedWrite::NotLate);
             }
         }
@@ -207,12 +204,17 @@ mod tests {
     fn owner_whose_scene_was_claimed_stays_dead() {
         let (mut rows, [one, other]) = two_nodes();
         claim(&mut rows, one, 0, 10);
-        heartbeat(&mut rows, other, 1_000);
-        assert_eq!(claim(&mut rows, other, 1, 1_501), ClusterReply::Done);
+        for at_ms in [1_000, 2_000, 3_000] {
+            heartbeat(&mut rows, other, at_ms);
+            // It has to be steady first.
+            let early = claim(&mut rows, other, 1, at_ms);
+            assert_eq!(early, ClusterReply::Refused(RefusedWrite::NotLate));
+        }
+        assert_eq!(claim(&mut rows, other, 1, 3_001), ClusterReply::Done);
         assert_eq!(town(&rows), (Some(other), 2));
-        let late = heartbeat(&mut rows, one, 1_502);
+        let late = heartbeat(&mut rows, one, 3_002);
         assert_eq!(late, ClusterReply::Refused(RefusedWrite::RunEnded));
-        let late = claim(&mut rows, one, 2, 1_503);
+        let late = claim(&mut rows, one, 2, 3_003);
         assert_eq!(late, ClusterReply::Refused(RefusedWrite::RunEnded));
     }
 

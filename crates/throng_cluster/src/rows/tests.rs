@@ -83,6 +83,15 @@ fn hand_off_changes_owner_and_saves_both_or_nothing() {
     assert_eq!(again, ClusterReply::Refused(RefusedWrite::NotOwner));
 }
 
+/// The first node has sent one heartbeat, at 0. The second has sent all of them, and may declare others dead from 3,001 ms on.
+fn two_steady_nodes() -> ClusterRows {
+    let mut rows = two_nodes();
+    for now_ms in [1_000, 2_000, 3_000] {
+        rows.execute(heartbeat(run(2, 1)), now_ms);
+    }
+    rows
+}
+
 #[test]
 fn node_is_late_after_1500_ms_and_not_before() {
     for (at_ms, expected) in [
@@ -91,9 +100,9 @@ fn node_is_late_after_1500_ms_and_not_before() {
     ] {
         assert_eq!(hand_off(&mut two_nodes(), Vec::new(), at_ms), expected);
     }
-    for (at_ms, epoch) in [(1_500, 1), (1_501, 2)] {
-        let mut rows = two_nodes();
-        rows.execute(heartbeat(run(2, 1)), 1_000);
+    for (at_ms, epoch) in [(3_500, 1), (3_501, 2)] {
+        let mut rows = two_steady_nodes();
+        rows.execute(heartbeat(run(1, 1)), 2_000);
         let claim = ClusterRequest::ClaimLate {
             run: run(2, 1),
             players_max: 1,
@@ -110,19 +119,45 @@ fn node_is_late_after_1500_ms_and_not_before() {
 
 #[test]
 fn run_that_was_declared_dead_stays_dead() {
-    let mut rows = two_nodes();
-    rows.execute(heartbeat(run(2, 1)), 1_000);
+    let mut rows = two_steady_nodes();
     let claim = ClusterRequest::ClaimLate {
         run: run(2, 1),
         players_max: 10,
     };
-    rows.execute(claim, 1_501);
-    let late = rows.execute(heartbeat(run(1, 1)), 1_502);
+    rows.execute(claim, 3_001);
+    let late = rows.execute(heartbeat(run(1, 1)), 3_002);
     assert_eq!(late, ClusterReply::Refused(RefusedWrite::RunEnded));
-    let next = rows.execute(heartbeat(run(1, 2)), 1_503);
+    let next = rows.execute(heartbeat(run(1, 2)), 3_003);
     assert_eq!(next, ClusterReply::Done);
-    let former = rows.execute(heartbeat(run(1, 1)), 1_504);
+    let former = rows.execute(heartbeat(run(1, 1)), 3_004);
     assert_eq!(former, ClusterReply::Refused(RefusedWrite::NewerRun));
+}
+
+#[test]
+fn nodes_come_back_after_an_outage_before_any_is_declared_dead() {
+    let mut rows = two_nodes();
+    let claim = || ClusterRequest::ClaimLate {
+        run: run(2, 1),
+        players_max: 10,
+    };
+    for now_ms in [60_000, 61_000, 62_000, 63_000] {
+        assert_eq!(
+            rows.execute(heartbeat(run(2, 1)), now_ms),
+            ClusterReply::Done
+        );
+        rows.execute(claim(), now_ms);
+        assert_eq!(rows.owner(PLAYER), Some((Some(run(1, 1)), 1)));
+    }
+    let mut others = rows.clone();
+    assert_eq!(
+        rows.execute(heartbeat(run(1, 1)), 63_000),
+        ClusterReply::Done
+    );
+    rows.execute(claim(), 63_001);
+    assert_eq!(rows.owner(PLAYER), Some((Some(run(1, 1)), 1)));
+    // One that has not come back by then is dead.
+    others.execute(claim(), 63_001);
+    assert_eq!(others.owner(PLAYER), Some((Some(run(2, 1)), 2)));
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod faults;
 mod world;
 
+use std::collections::BTreeMap;
+
 use faults::FaultRates;
 use world::{PLAYERS, SCENES, SimulatedCluster};
 
@@ -39,6 +41,44 @@ fn no_fault_loses_or_doubles_a_player_or_an_item() {
         seed += 1;
         assert!(handed_off >= seed, "{handed_off} hand-offs in {seed} runs");
     }
+}
+
+#[test]
+fn nothing_is_lost_while_the_store_is_away() {
+    let mut cluster = SimulatedCluster::new(3, FaultRates::NONE);
+    while cluster.now_ms < 5_000 {
+        cluster.step();
+    }
+    let runs_ended = cluster.runs_ended();
+    cluster.lose_store();
+    let until_ms = cluster.now_ms + 60_000;
+    // Players change, exchange and move as long as the nodes let them.
+    let mut last = BTreeMap::new();
+    while cluster.now_ms < until_ms {
+        last.extend(cluster.live_states());
+        cluster.step();
+    }
+    assert!(!last.is_empty(), "some players were live");
+    assert_eq!(cluster.live_states(), [], "all nodes have paused");
+    cluster.heal();
+    while cluster.live_states().is_empty() {
+        cluster.step();
+    }
+    // They go on at once, on the same nodes, with what they had and the store had not. Two of them may have exchanged something already.
+    let now = cluster.live_states();
+    let (count, went_on) = (now.len(), now.into_iter());
+    let went_on = went_on.filter(|(player, state)| last.get(player) == Some(state));
+    let went_on = went_on.count();
+    assert!(went_on + 2 >= count, "{went_on} of {count} went on");
+    while cluster.now_ms < until_ms + 5_000 {
+        cluster.step();
+    }
+    cluster.check_recovery();
+    assert_eq!(
+        cluster.runs_ended(),
+        runs_ended,
+        "no node had to begin again"
+    );
 }
 
 #[test]

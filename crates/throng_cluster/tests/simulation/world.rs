@@ -360,6 +360,31 @@ impl SimulatedCluster {
         }
     }
 
+    /// The store is away for all nodes from now on.
+    pub const fn lose_store(&mut self) {
+        self.store_back_ms = u64::MAX;
+    }
+
+    /// The node and the state of each player that is live.
+    pub fn live_states(&self) -> Vec<(PlayerId, (usize, Vec<u8>))> {
+        let players = (0..PLAYERS).map(PlayerId);
+        let live = players.flat_map(|player| {
+            let homes = self.homes(player).into_iter();
+            homes.map(move |home| (player, home))
+        });
+        let states = live.filter_map(|(player, home)| {
+            let node = self.processes[home].node.as_ref()?;
+            Some((player, (home, node.record(player)?.bytes.clone())))
+        });
+        states.collect()
+    }
+
+    /// How many runs of nodes have ended, in the processes that run now.
+    pub fn runs_ended(&self) -> u64 {
+        let nodes = self.processes.iter().filter_map(|one| one.node.as_ref());
+        nodes.map(|node| node.stats().runs_ended).sum()
+    }
+
     /// Ends all faults.
     pub fn heal(&mut self) {
         self.rates = FaultRates::NONE;

@@ -2,6 +2,8 @@
 -- the crate `throng_cluster` calls and documents (`SceneRequest`). More results: 20 the node drains, 21 no node has that name.
 ALTER TABLE cluster_node ADD COLUMN load BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE cluster_node ADD COLUMN is_draining BOOLEAN NOT NULL DEFAULT FALSE;
+ALTER TABLE cluster_node ADD COLUMN steady_since_ms BIGINT NOT NULL DEFAULT 0;
+COMMENT ON COLUMN cluster_node.steady_since_ms IS 'since when its heartbeats are in time, Unix time of the server';
 COMMENT ON COLUMN cluster_node.load IS 'what it reported with its last heartbeat, in units of the game';
 COMMENT ON COLUMN cluster_node.is_draining IS 'it gives up its scenes and claims none; a new process of it does not drain';
 CREATE TABLE cluster_scene (
@@ -17,6 +19,55 @@ COMMENT ON COLUMN cluster_scene.pinned_to IS 'the name of the node that runs it 
 COMMENT ON COLUMN cluster_scene.node IS 'the owner, together with its run; NULL: nobody';
 COMMENT ON COLUMN cluster_scene.epoch IS 'counts the changes of the owner; a write with another one is refused';
 
+-- After the store was away, all nodes are late. They come back before any of them may declare others dead.
+CREATE FUNCTION cluster_steady_after_ms() RETURNS BIGINT LANGUAGE sql IMMUTABLE AS 'SELECT 3000::BIGINT';
+
+-- Declares late nodes dead, or one of them, if the caller is steady. Their heartbeats are refused from now on. A locked row is skipped: its
+-- heartbeat, or another claim, is under way.
+CREATE FUNCTION cluster_declare_dead(_by INTEGER, _node INTEGER, _at_ms BIGINT) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM cluster_node WHERE node = _by AND cluster_now_ms(_at_ms) - steady_since_ms > cluster_steady_after_ms();
+    IF FOUND THEN
+        WITH late AS (
+            SELECT node FROM cluster_node WHERE NOT is_dead AND node = coalesce(_node, node) AND cluster_is_late(heartbeat_ms, _at_ms)
+                ORDER BY node FOR UPDATE SKIP LOCKED
+        )
+        UPDATE cluster_node SET is_dead = TRUE FROM late WHERE cluster_node.node = late.node;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION cluster_claim_late(_node INTEGER, _run BIGINT, _players_max BIGINT, _at_ms BIGINT) RETURNS INTEGER LANGUAGE plpgsql AS $$
+DECLARE
+    _late RECORD;
+BEGIN
+    IF NOT cluster_is_alive(_node, _run, _at_ms) THEN
+        RETURN 4;
+    END IF;
+    PERFORM cluster_declare_dead(_node, NULL, _at_ms);
+    -- Only players of runs that are marked as dead, or are not the newest: the time alone does not count, because a heartbeat may be
+    -- under way. Runs that own players are found one after the other in the index, without reading all players.
+    FOR _late IN
+        WITH RECURSIVE owner AS (
+            (SELECT node, run FROM cluster_player WHERE node IS NOT NULL ORDER BY node, run LIMIT 1)
+            UNION ALL
+            SELECT next.node, next.run FROM owner, LATERAL (
+                SELECT node, run FROM cluster_player
+                WHERE node IS NOT NULL AND (node, run) > (owner.node, owner.run) ORDER BY node, run LIMIT 1
+            ) AS next
+        )
+        SELECT own.player, own.epoch FROM owner JOIN cluster_player AS own ON own.node = owner.node AND own.run = owner.run
+            WHERE NOT EXISTS (SELECT FROM cluster_node AS alive
+                WHERE alive.node = owner.node AND alive.run = owner.run AND NOT alive.is_dead)
+            ORDER BY own.player < 0, own.player LIMIT _players_max
+    LOOP
+        PERFORM FROM cluster_player WHERE player = _late.player AND epoch = _late.epoch FOR UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            PERFORM cluster_give(_late.player, _node, _run);
+        END IF;
+    END LOOP;
+    RETURN 0;
+END $$;
+
 -- A new process of a node begins without load, and does not drain.
 CREATE OR REPLACE FUNCTION cluster_start_run(_name TEXT, _runs BIGINT, _at_ms BIGINT, OUT _code INTEGER, OUT _node INTEGER, OUT _run BIGINT)
     LANGUAGE plpgsql AS $$
@@ -30,12 +81,13 @@ BEGIN
     IF NOT FOUND THEN
         SELECT coalesce(max(node) + 1, 0) INTO _node FROM cluster_node;
         _run := _runs;
-        INSERT INTO cluster_node (node, name, run, heartbeat_ms) VALUES (_node, _name, _run, cluster_now_ms(_at_ms));
+        INSERT INTO cluster_node (node, name, run, heartbeat_ms, steady_since_ms)
+            VALUES (_node, _name, _run, cluster_now_ms(_at_ms), cluster_now_ms(_at_ms));
     ELSIF _known.is_dead OR cluster_is_late(_known.heartbeat_ms, _at_ms) THEN
         _node := _known.node;
         _run := (_known.run / _runs + 1) * _runs;
-        UPDATE cluster_node SET run = _run, heartbeat_ms = cluster_now_ms(_at_ms), is_dead = FALSE, load = 0, is_draining = FALSE
-            WHERE node = _node;
+        UPDATE cluster_node SET run = _run, heartbeat_ms = cluster_now_ms(_at_ms), steady_since_ms = cluster_now_ms(_at_ms),
+            is_dead = FALSE, load = 0, is_draining = FALSE WHERE node = _node;
     ELSE
         _code := 7;
     END IF;
@@ -44,7 +96,9 @@ END $$;
 DROP FUNCTION cluster_heartbeat(INTEGER, BIGINT, BIGINT);
 CREATE FUNCTION cluster_heartbeat(_node INTEGER, _run BIGINT, _load BIGINT, _at_ms BIGINT) RETURNS INTEGER LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE cluster_node SET run = _run, heartbeat_ms = cluster_now_ms(_at_ms), is_dead = FALSE, load = _load
+    UPDATE cluster_node SET run = _run, heartbeat_ms = cluster_now_ms(_at_ms), is_dead = FALSE, load = _load,
+        steady_since_ms = CASE WHEN run = _run AND NOT cluster_is_late(heartbeat_ms, _at_ms) THEN steady_since_ms
+            ELSE cluster_now_ms(_at_ms) END
         WHERE node = _node AND (run < _run OR (run = _run AND NOT is_dead));
     IF FOUND THEN
         RETURN 0;
@@ -96,12 +150,7 @@ BEGIN
         RETURN 1;
     END IF;
     IF _row.node IS NOT NULL THEN
-        -- Heartbeats of a late owner are refused from now on. A locked row is skipped: its heartbeat, or another claim, is under way.
-        WITH late AS (
-            SELECT node FROM cluster_node
-                WHERE node = _row.node AND NOT is_dead AND cluster_is_late(heartbeat_ms, _at_ms) FOR UPDATE SKIP LOCKED
-        )
-        UPDATE cluster_node SET is_dead = TRUE FROM late WHERE cluster_node.node = late.node;
+        PERFORM cluster_declare_dead(_node, _row.node, _at_ms);
         -- The time alone does not count, because a heartbeat may be under way.
         PERFORM FROM cluster_node WHERE node = _row.node AND run = _row.run AND NOT is_dead;
         IF FOUND THEN

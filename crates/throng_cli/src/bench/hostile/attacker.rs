@@ -51,6 +51,8 @@ pub(super) struct Attacker<'a> {
     pub server_v6: Option<SocketAddr>,
     /// The number of the next player whose token it uses.
     pub player: u64,
+    /// Time between the arrival of the last honest client and the first phase.
+    pub settle: Duration,
 }
 
 /// The sockets of an attack.
@@ -95,8 +97,7 @@ impl Attacker<'_> {
             }
             std::thread::sleep(PAUSE);
         }
-        // Waits until the load of the last arrivals is over.
-        std::thread::sleep(4 * PAUSE);
+        wait(self.settle.as_secs_f64());
         let mut reports = Vec::new();
         for (nth, plan) in plans.iter().enumerate() {
             if is_interrupted() {

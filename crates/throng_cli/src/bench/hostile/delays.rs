@@ -65,7 +65,7 @@ pub(super) struct AttackDelays {
 /// The delays of each attack.
 pub(super) fn compare(result: &TrialResult) -> Vec<AttackDelays> {
     let attacks = result.reports.iter().enumerate();
-    let attacks = attacks.filter(|(_, report)| report.plan.kind.is_some());
+    let attacks = attacks.filter(|(_, report)| report.plan.is_compared);
     let pairs = attacks.filter_map(|(nth, _)| {
         // Index 0 of the samples is the time between phases.
         let before = result.samples.get(nth)?;

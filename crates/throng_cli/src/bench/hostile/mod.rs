@@ -19,7 +19,6 @@
 //! All sockets are on the loopback interface, which owns all addresses of 127.0.0.0/8. Each honest client pair and each hostile connection
 //! has its own address, so the limits per address act as on the internet. An IPv6 network has to be routed to the interface first: see the
 //! help text.
-//! interface first: see the help text.
 
 mod attacker;
 mod delays;
@@ -40,6 +39,7 @@ pub(super) fn measure(quick: bool, shows_tables: bool) -> Result<Vec<BenchRow>, 
     let (connections, size) = if quick {
         let size = TrialSize {
             honest: 100,
+            settle_s: 2.0,
             quiet_s: 2.0,
             attack_s: 3.0,
         };
@@ -47,6 +47,7 @@ pub(super) fn measure(quick: bool, shows_tables: bool) -> Result<Vec<BenchRow>, 
     } else {
         let size = TrialSize {
             honest: 500,
+            settle_s: 30.0,
             quiet_s: 6.0,
             attack_s: 10.0,
         };

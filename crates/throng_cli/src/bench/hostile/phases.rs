@@ -10,6 +10,8 @@ use throng_net::hostile::HostileKind;
 /// Where an attack comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttackSource {
+    /// Nowhere: nothing is sent, which shows how much delays differ without an attack.
+    Nowhere,
     /// One address.
     Host,
     /// A /48 network; consecutive datagrams come from different /64 networks.
@@ -19,10 +21,12 @@ pub(super) enum AttackSource {
 /// The plan of a phase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhasePlan {
-    /// The kind of attack; `None` for a quiet phase.
+    /// The kind of attack; `None` if nothing is sent.
     pub kind: Option<HostileKind>,
     pub source: AttackSource,
     pub seconds: f64,
+    /// Whether it is compared with the quiet phases before and after it.
+    pub is_compared: bool,
 }
 
 /// What was observed in a phase.

@@ -77,10 +77,11 @@ pub(super) fn memory_rows(result: &MemoryResult) -> Vec<BenchRow> {
 /// The name of an attack.
 fn attack_name(report: &PhaseReport) -> String {
     let source = match report.plan.source {
+        AttackSource::Nowhere => return "no attack".to_owned(),
         AttackSource::Host => "host",
         AttackSource::Network => "/48",
     };
-    let kind = report.plan.kind.map_or("quiet", |kind| kind.name());
+    let kind = report.plan.kind.map_or("nothing", |kind| kind.name());
     format!("{source}: {kind}")
 }
 
@@ -122,7 +123,8 @@ pub(super) fn print_delays(result: &TrialResult, delays: &[AttackDelays]) -> Res
         ))?;
     }
     print("\nwhat the server counted during each attack, honest clients included")?;
-    for (report, delays) in attacks(result, delays) {
+    let sending = attacks(result, delays).filter(|(report, _)| report.plan.kind.is_some());
+    for (report, delays) in sending {
         let victim = if delays.victim.attack.count == 0 {
             "; the client whose address it forged got no reply".to_owned()
         } else {
@@ -142,7 +144,7 @@ pub(super) fn print_delays(result: &TrialResult, delays: &[AttackDelays]) -> Res
     let quiet = result
         .reports
         .iter()
-        .filter(|report| report.plan.kind.is_none());
+        .filter(|report| report.plan.source == AttackSource::Nowhere);
     let quiet: Vec<f64> = quiet.map(|report| report.server_cpu).collect();
     let totals = result.totals;
     let line = format!(
@@ -198,14 +200,17 @@ pub(super) fn delay_rows(result: &TrialResult, delays: &[AttackDelays]) -> Vec<B
                     quiet.p50,
                     quiet.max,
                     added / ADDED_MS_MAX
-                ))
-                .with_target(
-                    format!("<= {ADDED_MS_MAX} ms more than in quiet phases"),
-                    attack.count > 0 && added <= ADDED_MS_MAX,
-                );
-            rows.push(row);
+                ));
+            rows.push(if report.plan.kind.is_some() {
+                let target = format!("<= {ADDED_MS_MAX} ms more than in quiet phases");
+                row.with_target(target, attack.count > 0 && added <= ADDED_MS_MAX)
+            } else {
+                row
+            });
         }
-        rows.push(rate_row(report, &name, delays.failed_logins));
+        if report.plan.kind.is_some() {
+            rows.push(rate_row(report, &name, delays.failed_logins));
+        }
     }
     rows.push(totals_row(result));
     rows

@@ -14,6 +14,9 @@ use throng_net::hostile::HostileKind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrialSize {
     pub honest: usize,
+    /// Time between the arrival of the last honest client and the first phase. In the first half minute after the arrival of 500 clients, logins
+    /// take a tick longer, with or without an attack.
+    pub settle_s: f64,
     pub quiet_s: f64,
     pub attack_s: f64,
 }
@@ -38,7 +41,7 @@ pub(super) struct TrialTotals {
     pub dropped: u64,
 }
 
-/// The phases: a quiet one before and after each attack.
+/// The phases: a quiet one before and after each attack. The first attack sends nothing.
 pub(super) fn plans(size: TrialSize, has_network: bool) -> Vec<PhasePlan> {
     let mut attacks: Vec<(AttackSource, HostileKind)> = HostileKind::SINGLE
         .map(|kind| (AttackSource::Host, kind))
@@ -49,15 +52,21 @@ pub(super) fn plans(size: TrialSize, has_network: bool) -> Vec<PhasePlan> {
     }
     let quiet = PhasePlan {
         kind: None,
-        source: AttackSource::Host,
+        source: AttackSource::Nowhere,
         seconds: size.quiet_s,
+        is_compared: false,
     };
-    let mut plans = vec![quiet];
+    let nothing = PhasePlan {
+        seconds: size.attack_s,
+        is_compared: true,
+        ..quiet
+    };
+    let mut plans = vec![quiet, nothing, quiet];
     for (source, kind) in attacks {
         let attack = PhasePlan {
             kind: Some(kind),
             source,
-            seconds: size.attack_s,
+            ..nothing
         };
         plans.extend([attack, quiet]);
     }
@@ -78,6 +87,7 @@ pub(super) fn run(size: TrialSize) -> Result<TrialResult, CliError> {
         server: server.address,
         server_v6: server.address_v6,
         player: 0,
+        settle: Duration::from_secs_f64(size.settle_s),
     };
     let reports = std::thread::scope(|scope| {
         let attack = scope.spawn(|| {
