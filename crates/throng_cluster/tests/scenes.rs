@@ -1,5 +1,5 @@
 //! Scenes and their players move between two apps: through a portal, by a drain, back to a node that has restarted, and from one that died.
-//! An app that is cut off from the store closes its scenes.
+//! An app that is cut off from the store pauses, and goes on or closes its scenes.
 //!
 //! In memory, and with the server of `THRONG_POSTGRES`, if there is one: `.ci/with_postgres cargo test -p throng_cluster` starts it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
@@ -34,9 +34,9 @@ struct Avatar {
     scene: String,
 }
 
-/// The scenes that are open in an app; `true` for those that close when their players have left.
+/// The scenes that are open in an app, with `true` for those that close when their players have left; and how many were opened.
 #[derive(Resource, Default)]
-struct OpenCopies(BTreeMap<String, bool>);
+struct OpenCopies(BTreeMap<String, bool>, usize);
 
 /// Why players have left an app.
 #[derive(Resource, Default)]
@@ -76,6 +76,7 @@ fn open_and_close(
     for scene in assigned.read() {
         assert_eq!(scene.specification, scene.name.as_bytes());
         copies.0.insert(scene.name.clone(), false);
+        copies.1 += 1;
     }
 }
 
@@ -247,6 +248,16 @@ fn play(store: &Store) {
     assert_eq!(avatar(&mut apps[1]).map(|own| own.gold), Some(42));
     let reasons = &apps[0].world().resource::<Departures>().0;
     assert_eq!(*reasons, [LeaveReason::Moved; 2]);
+    // It is cut off from the store, and the other node claims what it has.
+    is_cut[1].store(true, Ordering::Release);
+    until(&mut apps, "claim", |apps| {
+        avatar(&mut apps[0]).is_some() && open_copies(&apps[0]) == ["forest", "town"]
+    });
+    is_cut[1].store(false, Ordering::Release);
+    until(&mut apps, "loss", |apps| {
+        apps[1].world().resource::<Departures>().0 == [LeaveReason::Lost]
+    });
+    until_at(&mut apps, "second return", 1, [&["town"], &["forest"]]);
     // It dies. The player was saved.
     drop(apps.pop());
     until(&mut apps, "death", |apps| {
@@ -254,17 +265,20 @@ fn play(store: &Store) {
     });
     let own = avatar(&mut apps[0]).unwrap();
     assert_eq!((own.gold, own.scene.as_str()), (42, "forest"));
-    // The last node is cut off from the store: it closes all at once, and opens it again.
+    // The last node is cut off from the store: it pauses, and goes on with the copies that it has.
+    let is_paused = |app: &App| app.world().resource::<ClusterScenes>().is_paused();
+    let running = |app: &App| app.world().resource::<ClusterScenes>().running().count();
     is_cut[0].store(true, Ordering::Release);
-    until(&mut apps, "cut off", |apps| {
-        avatar(&mut apps[0]).is_none() && open_copies(&apps[0]).is_empty()
-    });
-    let reasons = &apps[0].world().resource::<Departures>().0;
-    assert_eq!(reasons.last(), Some(&LeaveReason::Lost));
+    until(&mut apps, "pause", |apps| is_paused(&apps[0]));
+    let gold = avatar(&mut apps[0]).map(|own| own.gold);
+    assert_eq!((gold, running(&apps[0])), (Some(42), 0));
+    assert_eq!(open_copies(&apps[0]), ["forest", "town"]);
+    let opened = |app: &App| app.world().resource::<OpenCopies>().1;
+    let before = opened(&apps[0]);
     is_cut[0].store(false, Ordering::Release);
-    until(&mut apps, "back", |apps| {
-        avatar(&mut apps[0]).is_some() && open_copies(&apps[0]) == ["forest", "town"]
-    });
+    until(&mut apps, "end of the pause", |apps| running(&apps[0]) == 2);
+    assert_eq!(opened(&apps[0]), before);
+    assert!(avatar(&mut apps[0]).is_some());
 }
 
 #[test]

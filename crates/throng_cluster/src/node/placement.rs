@@ -7,7 +7,7 @@ use crate::request::{NodeEntry, SceneTable};
 
 /// A node that may get scenes.
 #[derive(Clone, Copy, Debug)]
-struct AvailableNode<'t> {
+struct SceneCandidate<'t> {
     entry: &'t NodeEntry,
     /// Its own load, and that of its scenes.
     load: u64,
@@ -18,7 +18,7 @@ struct AvailableNode<'t> {
 pub(super) struct Placement<'t> {
     table: &'t SceneTable,
     scene_load: u64,
-    candidates: BTreeMap<ClusterNodeId, AvailableNode<'t>>,
+    candidates: BTreeMap<ClusterNodeId, SceneCandidate<'t>>,
 }
 
 impl<'t> Placement<'t> {
@@ -27,7 +27,7 @@ impl<'t> Placement<'t> {
         let nodes = table.nodes.iter().filter(|entry| is_available(entry));
         let candidates = nodes.map(|entry| {
             let load = u64::from(entry.load);
-            (entry.run.node, AvailableNode { entry, load })
+            (entry.run.node, SceneCandidate { entry, load })
         });
         let mut placement = Self {
             table,

@@ -84,13 +84,15 @@ pub struct ClusterScenes {
     table: SceneTable,
     own: Option<NodeRun>,
     is_draining: bool,
+    is_paused: bool,
     open: BTreeMap<String, OpenScene>,
     /// The revision of the node's list, its run, and whether it is valid.
     known: Option<(u64, NodeRun, bool)>,
 }
 
 impl ClusterScenes {
-    /// The scenes that this node runs, by name. Scenes that it gives up are not among them. O(scenes of the cluster).
+    /// The scenes that this node runs, by name. Scenes that it gives up are not among them, and while the node [pauses](Self::is_paused), there
+    /// are none. O(scenes of the cluster).
     pub fn running(&self) -> impl Iterator<Item = &SceneEntry> {
         let scenes = self.table.scenes.iter();
         scenes.filter(|entry| self.is_running(&entry.name))
@@ -122,9 +124,16 @@ impl ClusterScenes {
         self.is_draining
     }
 
+    /// Whether this node cannot reach the store. Its players are frozen, and its scenes stay open, but nothing in them may be simulated. When
+    /// the store is back, they go on, or they are removed, if others have claimed them.
+    #[must_use]
+    pub const fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
     fn is_running(&self, name: &str) -> bool {
         let open = self.open.get(name);
-        open.is_some_and(|open| !open.is_leaving)
+        !self.is_paused && open.is_some_and(|open| !open.is_leaving)
     }
 
     /// Compares the scenes that the node runs, with their epochs, with those that the game has open. O(n · log(n)).
@@ -232,11 +241,15 @@ pub(super) fn follow_scenes(
         None if scenes.known.is_none() => return,
         None => (None, SceneTable::default(), BTreeMap::new()),
     };
-    let own = known.and_then(|(_, run, is_valid)| is_valid.then_some(run));
+    let own = known.map(|(_, run, _)| run);
     let mut nodes = table.nodes.iter();
     let node = known.and_then(|(_, run, _)| nodes.find(|entry| entry.run.node == run.node));
     scenes.is_draining = node.is_some_and(|entry| entry.is_draining);
     (scenes.known, scenes.table) = (known, table);
+    scenes.is_paused = known.is_some_and(|(.., is_valid)| !is_valid);
+    if scenes.is_paused && scenes.own == own {
+        return;
+    }
     let (closed, opened) = scenes.follow(own, &running);
     removed.write_batch(closed);
     assigned.write_batch(opened);
