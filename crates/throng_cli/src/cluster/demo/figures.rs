@@ -209,7 +209,7 @@ mod tests {
         let (harbour, forest, castle) = (number("harbour"), number("forest"), number("castle"));
         let mut figures = DemoFigures::default();
         let state = state();
-        let mut change = |figures: &mut DemoFigures, from, to, ms| {
+        let change = |figures: &mut DemoFigures, from, to, ms| {
             let pause = Duration::from_millis(ms);
             figures.count(
                 &WalkerEvent::ChangedScene { from, to, pause },

@@ -10,6 +10,7 @@ use super::*;
 use crate::bus::{ClusterKey, LocalBus};
 use crate::ids::{ClusterNodeId, GatewayId};
 use crate::link::LinkSettings;
+use crate::presence::{PeerDirectory, PeerPresence};
 use crate::routes::PlayerRoute;
 
 const GATEWAY: BusPeer = BusPeer::Gateway(GatewayId(1));
@@ -125,10 +126,13 @@ impl Rig {
             node_wait_ms: 1_000,
             waiting_messages_max: 4,
             waiting_bytes_max: 100,
+            ..GatewaySettings::default()
         };
         let gateway = bus(&local, GATEWAY, 1_000);
+        let directory = PeerDirectory::new(GATEWAY, 1_000, PeerPresence::default());
+        let nodes = LoginNodes::new(directory, settings.login_nodes.clone());
         Self {
-            gateway: GatewayState::new(gateway, LinkSet::new(1_000, links()), settings),
+            gateway: GatewayState::new(gateway, LinkSet::new(1_000, links()), nodes, settings),
             local,
             sink: MemorySink::default(),
             now_ms: 0,
