@@ -30,13 +30,13 @@ fn bus(local: &LocalBus, own: BusPeer, run: u64) -> MessageBus {
 }
 
 /// The end of a node.
-struct Node {
+struct NodeEnd {
     bus: MessageBus,
     links: LinkSet,
     received: Vec<(LinkClient, Vec<u8>)>,
 }
 
-impl Node {
+impl NodeEnd {
     fn step(&mut self, now_ms: u64) {
         while let Some(event) = self.bus.receive() {
             if let BusEvent::Message { from, bytes, .. } = event {
@@ -110,14 +110,14 @@ impl Node {
     }
 }
 
-struct Rig {
+struct GatewayRig {
     local: LocalBus,
     gateway: GatewayState,
     sink: MemorySink,
     now_ms: u64,
 }
 
-impl Rig {
+impl GatewayRig {
     fn new() -> Self {
         let local = LocalBus::default();
         let settings = GatewaySettings {
@@ -139,16 +139,16 @@ impl Rig {
         }
     }
 
-    fn node(&self, id: u32) -> Node {
+    fn node(&self, id: u32) -> NodeEnd {
         let run = 1_000 * (self.now_ms + 1);
-        Node {
+        NodeEnd {
             bus: bus(&self.local, BusPeer::Node(ClusterNodeId(id)), run),
             links: LinkSet::new(run, links()),
             received: Vec::new(),
         }
     }
 
-    fn run(&mut self, ms: u64, nodes: &mut [&mut Node]) {
+    fn run(&mut self, ms: u64, nodes: &mut [&mut NodeEnd]) {
         for _ in 0..ms / STEP_MS {
             self.now_ms += STEP_MS;
             self.gateway.step(self.now_ms, &mut self.sink);
@@ -157,7 +157,7 @@ impl Rig {
     }
 
     /// A client of player 7 at this node, which has welcomed it.
-    fn welcome_client(&mut self, node: &mut Node) -> (ClientId, LinkClient) {
+    fn welcome_client(&mut self, node: &mut NodeEnd) -> (ClientId, LinkClient) {
         self.run(100, &mut [node]);
         let client = self.gateway.connect(ConnectionInfo::player(7)).unwrap();
         self.gateway.receive(client, b"\x01\x00");
@@ -204,7 +204,7 @@ fn read(received: &[(LinkClient, Vec<u8>)]) -> Vec<RelayedMessage<'_>> {
 
 #[test]
 fn client_follows_the_route_of_its_player() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let mut first = rig.node(1);
     let (client, at_first) = rig.welcome_client(&mut first);
     first.packet(at_first, 1, 1, &[]);
@@ -256,7 +256,7 @@ fn client_follows_the_route_of_its_player() {
 
 #[test]
 fn packets_of_an_earlier_stay_are_late() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let (mut first, mut second) = (rig.node(1), rig.node(2));
     let (_, at_first) = rig.welcome_client(&mut first);
     for (epoch, node) in [(2, 2), (3, 1)] {
@@ -275,7 +275,7 @@ fn packets_of_an_earlier_stay_are_late() {
 
 #[test]
 fn client_of_a_dead_node_waits_for_a_route() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let (mut first, mut second) = (rig.node(1), rig.node(2));
     second.says_route(1, 1);
     let (client, _) = rig.welcome_client(&mut first);
@@ -297,7 +297,7 @@ fn client_of_a_dead_node_waits_for_a_route() {
 
 #[test]
 fn client_of_a_dead_node_is_closed_without_a_route() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let mut first = rig.node(1);
     let (client, _) = rig.welcome_client(&mut first);
     drop(first);
@@ -311,7 +311,7 @@ fn client_of_a_dead_node_is_closed_without_a_route() {
 
 #[test]
 fn client_returns_to_its_node_when_that_is_linked_again() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let mut first = rig.node(1);
     rig.welcome_client(&mut first);
     // The node drops the link, such as after a long pause.
@@ -324,7 +324,7 @@ fn client_returns_to_its_node_when_that_is_linked_again() {
 
 #[test]
 fn client_that_leaves_while_it_waits_is_forgotten() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let mut first = rig.node(1);
     let (client, _) = rig.welcome_client(&mut first);
     first.says_route(2, 2);
@@ -338,7 +338,7 @@ fn client_that_leaves_while_it_waits_is_forgotten() {
 
 #[test]
 fn login_that_was_not_answered_is_sent_to_the_next_node() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let (mut first, mut second) = (rig.node(1), rig.node(2));
     rig.run(100, &mut [&mut first, &mut second]);
     let client = rig.gateway.connect(ConnectionInfo::player(7)).unwrap();
@@ -365,7 +365,7 @@ fn login_that_was_not_answered_is_sent_to_the_next_node() {
 
 #[test]
 fn messages_of_a_waiting_client_are_limited() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let mut first = rig.node(1);
     let (client, _) = rig.welcome_client(&mut first);
     first.says_route(2, 2);
@@ -395,7 +395,7 @@ fn messages_of_a_waiting_client_are_limited() {
 
 #[test]
 fn newer_client_of_a_player_replaces_the_older() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let mut first = rig.node(1);
     let (older, _) = rig.welcome_client(&mut first);
     let newer = rig.gateway.connect(ConnectionInfo::player(7)).unwrap();
@@ -413,7 +413,7 @@ fn newer_client_of_a_player_replaces_the_older() {
 
 #[test]
 fn client_without_a_player_is_refused() {
-    let mut rig = Rig::new();
+    let mut rig = GatewayRig::new();
     let mut first = rig.node(1);
     rig.run(100, &mut [&mut first]);
     assert_eq!(rig.gateway.connect(ConnectionInfo::unknown()), None);
