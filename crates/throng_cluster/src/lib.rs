@@ -21,9 +21,12 @@
 //! |---|---|
 //! | `ids` | nodes, their runs, gateways, records |
 //! | `request` | requests to a store, and the replies |
+//! | `request/matches` | requests about matches, and the replies |
 //! | `rows` | the rows in memory: what every store has to do |
+//! | `rows/matches` | those of roles, tickets and matches |
 //! | `store` | the contract of a store |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
+//! | `postgres/matches` | those of roles, tickets and matches |
 //! | `node` | a node |
 //! | `node/held_player` | a player in the memory of a node |
 //! | `node/replies` | how a node handles replies |
@@ -80,6 +83,11 @@ pub use postgres::PostgresRows;
 pub use request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
     RUNS_PER_PROCESS, RefusedWrite,
+};
+pub use request::{
+    ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,
+    MatchState, NewMatch, PlayerTravel, ROLE_LEASE_MS, RefusedMatch, TicketChange, TicketHome,
+    TicketId, TicketMember, TicketRating, TravelGoal,
 };
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;

@@ -1,8 +1,16 @@
 //! Requests of nodes to a store, and the replies. Each request is one transaction: all of it happens, or nothing.
 
+mod matches;
+
 use throng_core::ids::PlayerId;
 
 use crate::ids::{ClusterRecord, NodeRun};
+
+pub use self::matches::{
+    ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,
+    MatchState, NewMatch, PlayerTravel, ROLE_LEASE_MS, RefusedMatch, TicketChange, TicketHome,
+    TicketId, TicketMember, TicketRating, TravelGoal,
+};
 
 /// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node stops
 /// to simulate as long after it *sent* its last successful heartbeat, so before anybody can claim.
@@ -121,6 +129,8 @@ pub enum ClusterRequest {
         /// The epoch of the player, so that a late request does not bring it back after a log-out; 0 of an unknown one.
         epoch: u64,
     },
+    /// A request about matches.
+    Match(MatchRequest),
 }
 
 /// A player that waits to be adopted by its owner.
@@ -179,6 +189,8 @@ pub enum ClusterReply {
     Arrivals(Vec<Arrival>),
     /// The states of the adopted players, in the order of the request.
     Adopted(Vec<(Arrival, ClusterRecord)>),
+    /// The reply to a request about matches.
+    Match(MatchReply),
     /// The store is away: nothing was done, and nothing will be.
     Away,
 }

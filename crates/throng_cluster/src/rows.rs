@@ -1,9 +1,12 @@
 //! The rows of a cluster, in memory: what any store has to do with the same requests.
 
+mod matches;
+
 use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
+use self::matches::MatchRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NodeEntry,
@@ -31,6 +34,7 @@ struct NodeRow {
 pub struct ClusterRows {
     players: BTreeMap<PlayerId, OwnedPlayerRow>,
     nodes: BTreeMap<ClusterNodeId, NodeRow>,
+    matches: MatchRows,
 }
 
 impl ClusterRows {
@@ -89,6 +93,9 @@ impl ClusterRows {
                 self.claim_late(run, players_max, now_ms)
             }
             ClusterRequest::LogIn { run, player, epoch } => self.log_in(run, player, epoch, now_ms),
+            ClusterRequest::Match(request) => {
+                return ClusterReply::Match(self.execute_match(request, now_ms));
+            }
         };
         result.map_or_else(ClusterReply::Refused, |()| ClusterReply::Done)
     }

@@ -1,0 +1,1 @@
+//! Transactions about matches, at their limits.
