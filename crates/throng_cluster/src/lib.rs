@@ -31,6 +31,7 @@
 //! | `node/held_player` | a player in the memory of a node |
 //! | `node/replies` | how a node handles replies |
 //! | `node/requests` | which request of a node is pending |
+//! | `matcher/` | matches: tickets, the matcher, the matches of a node, players on their way |
 //! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |
 //! | `driver/` | drives a node with a store and a bus, in threads of its own |
 //! | `plugin/` | the players of a node in a Bevy app (feature `bevy`) |
@@ -45,6 +46,7 @@ mod driver;
 mod gateway;
 mod ids;
 mod link;
+mod matcher;
 mod node;
 #[cfg(feature = "bevy")]
 mod plugin;
@@ -70,6 +72,10 @@ pub use gateway::{
 };
 pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 pub use link::{ClientBehind, LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};
+pub use matcher::{
+    ClusterModeSettings, HostLoad, MatchNode, MatchOutput, MatcherSettings, MatcherStats,
+    TicketNotAdded, TicketOutcome,
+};
 pub use node::{
     ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, PlayerStay, RequestId,
 };
