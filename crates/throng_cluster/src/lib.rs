@@ -84,6 +84,11 @@ pub use plugin::{
     ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterSystems, FrozenPlayer, LeaveReason,
     PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
 };
+#[cfg(feature = "bevy")]
+pub use plugin::{
+    MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
+    MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
+};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresRows;
 pub use request::{

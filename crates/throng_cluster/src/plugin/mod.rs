@@ -11,6 +11,7 @@
 //! | `hooks` | what a game does when players come and go |
 //! | `cluster_players` | the resource: the driver, and which entity is which player |
 //! | `arrive`, `collect` | the systems |
+//! | `matches` | tickets and matches, as messages |
 //!
 //! Invariants: after Arrive, an entity exists for each player that the node holds, and for no other. It was spawned from the record of its
 //! arrival. A record never contains one side of an exchange only, if the game sends [`PlayerExchange`] in the tick in which it happens.
@@ -21,10 +22,15 @@ mod arrive;
 mod cluster_players;
 mod collect;
 mod hooks;
+mod matches;
 
 pub use cluster_players::{ClusterPlayer, ClusterPlayers, FrozenPlayer};
 pub use collect::{PlayerExchange, PlayerLogOut, PlayerLoginRefused, PlayerMove};
 pub use hooks::{LeaveReason, PlayerHooks};
+pub use matches::{
+    MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
+    MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
+};
 
 use std::sync::Arc;
 
@@ -85,6 +91,7 @@ impl Plugin for ClusterPlugin {
             FixedPreUpdate,
             arrive::arrive_players.in_set(ClusterSystems::Arrive),
         )
+        .add_plugins(matches::add_matches)
         .add_systems(
             FixedPostUpdate,
             collect::collect_players.in_set(ClusterSystems::Collect),
