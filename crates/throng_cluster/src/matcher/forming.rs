@@ -251,3 +251,110 @@ impl MatcherStats {
         moves: 0,
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use throng_core::ids::PlayerId;
+    use throng_matchmaking::MatchModeSettings;
+
+    use super::*;
+    use crate::ids::ClusterNodeId;
+    use crate::request::{ClusterTicket, TicketHome, TicketMember, TicketRating};
+
+    const RUN: NodeRun = NodeRun {
+        node: ClusterNodeId(0),
+        run: 1,
+    };
+
+    fn waits(nth: u64) -> TicketChange {
+        let home = TicketHome {
+            node: RUN.node,
+            scene: String::new(),
+        };
+        let member = TicketMember {
+            player: PlayerId(nth),
+            home,
+        };
+        let ticket = ClusterTicket {
+            id: TicketId { run: RUN, nth },
+            mode: "duel".to_owned(),
+            members: vec![member],
+            rating: TicketRating::default(),
+        };
+        TicketChange::Waits(ticket, 0)
+    }
+
+    /// A matcher that is writing a match of the tickets 1 and 2 on this node.
+    fn forming() -> Matcher {
+        let modes = [ClusterModeSettings::new(MatchModeSettings::groups(
+            "duel", 1,
+        ))];
+        let mut matcher = Matcher::new(TicketPool::new(&modes).unwrap(), &modes);
+        matcher.set_epoch(Some(1));
+        for nth in [1, 2] {
+            assert_eq!(matcher.on_change(&waits(nth)), None);
+        }
+        find(&mut matcher);
+        assert!(matcher.next_match().is_some() && matcher.pool().waiting() == 0);
+        matcher
+    }
+
+    fn find(matcher: &mut Matcher) {
+        let hosts = [0, 1].map(|node| HostLoad {
+            run: NodeRun {
+                node: ClusterNodeId(node),
+                ..RUN
+            },
+            load: node,
+        });
+        let settings = MatcherSettings::default();
+        assert!(matcher.find(0, 0, &hosts, &settings).is_empty());
+    }
+
+    #[test]
+    fn ticket_that_was_read_again_while_it_is_matched_is_kept() {
+        for is_formed in [false, true] {
+            let mut matcher = forming();
+            // The match was formed and aborted before the reply came, or another match was aborted.
+            assert_eq!(matcher.on_change(&waits(1)), None);
+            if is_formed {
+                assert_eq!(matcher.on_formed(), Some(RUN));
+            } else {
+                matcher.on_unavailable(&[1, 2].map(|nth| TicketId { run: RUN, nth }));
+            }
+            assert_eq!(matcher.pool().waiting(), 1);
+            assert_eq!(matcher.on_change(&waits(2)), None);
+            find(&mut matcher);
+            assert!(matcher.next_match().is_some());
+        }
+    }
+
+    #[test]
+    fn tickets_that_do_not_wait_are_dropped_and_others_wait_again() {
+        let mut matcher = forming();
+        matcher.on_unavailable(&[TicketId { run: RUN, nth: 2 }]);
+        assert_eq!((matcher.pool().waiting(), matcher.next_match()), (1, None));
+        assert_eq!(matcher.on_change(&waits(3)), None);
+        find(&mut matcher);
+        assert!(matcher.next_match().is_some());
+    }
+
+    #[test]
+    fn match_of_a_late_host_goes_to_the_next_one_with_a_new_id() {
+        let mut matcher = forming();
+        let first = matcher.next_match().unwrap().clone();
+        assert_eq!(first.node, RUN);
+        let other = NodeRun {
+            node: ClusterNodeId(1),
+            ..RUN
+        };
+        let hosts = [RUN, other].map(|run| HostLoad { run, load: 0 });
+        matcher.on_host_late(0, &hosts, &MatcherSettings::default());
+        let second = matcher.next_match().unwrap().clone();
+        assert_eq!((second.node, &second.sides), (other, &first.sides));
+        assert!(second.id > first.id);
+        // No host is left.
+        matcher.on_host_late(0, &hosts, &MatcherSettings::default());
+        assert_eq!((matcher.pool().waiting(), matcher.next_match()), (2, None));
+    }
+}

@@ -667,5 +667,4 @@ impl RoleRow {
 }
 
 #[cfg(test)]
-#[path = "matches_tests.rs"]
 mod tests;

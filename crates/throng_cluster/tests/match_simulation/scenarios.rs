@@ -141,6 +141,38 @@ fn waiting_time_survives_the_death_of_each_matcher() {
 }
 
 #[test]
+fn node_that_is_the_matcher_again_reads_all_tickets() {
+    let mut cluster = MatchCluster::new(8, FaultRates::NONE);
+    // Only two nodes, so that the role comes back.
+    cluster.kill(2, u64::MAX);
+    cluster.kill(3, u64::MAX);
+    steps(&mut cluster, 3_000);
+    let players = [PlayerId(0), PlayerId(1)];
+    for (player, skill) in players.into_iter().zip([0, 2_000]) {
+        let home = cluster.homes(player)[0];
+        cluster.queue(home, "slow", &[player], skill).unwrap();
+    }
+    // They fit after twenty seconds, and every four seconds the matcher is cut off from the store.
+    let (mut matchers, since_ms) = (Vec::new(), cluster.now_ms);
+    while cluster
+        .rows
+        .tickets()
+        .all(|(.., in_match)| in_match.is_none())
+    {
+        steps(&mut cluster, 10);
+        if cluster.now_ms.is_multiple_of(4_000)
+            && let Some(nth) = matcher(&cluster)
+        {
+            let until_ms = cluster.now_ms + 2_500;
+            cluster.cut(nth, until_ms);
+            matchers.push(nth);
+        }
+        assert!(cluster.now_ms < since_ms + 25_000, "not matched in time");
+    }
+    assert!(matchers.contains(&0) && matchers.contains(&1) && matchers.len() > 3);
+}
+
+#[test]
 fn matches_go_to_the_nodes_with_the_least_load() {
     let mut cluster = MatchCluster::new(3, FaultRates::NONE);
     steps(&mut cluster, 2_000);

@@ -90,8 +90,8 @@ pub struct MatchCluster {
     due: BTreeMap<u64, Due>,
     last_event: u64,
     store_back_ms: u64,
-    /// Since when nothing fails any more.
-    healed_ms: Option<u64>,
+    /// The homes in the last tickets of players that were added.
+    homes: BTreeMap<PlayerId, ClusterNodeId>,
     home: u64,
     roles_taken: u64,
 }
@@ -152,7 +152,7 @@ impl MatchCluster {
             due: BTreeMap::new(),
             last_event: 0,
             store_back_ms: 0,
-            healed_ms: None,
+            homes: BTreeMap::new(),
             home: 0,
             roles_taken: 0,
         };
@@ -196,6 +196,11 @@ impl MatchCluster {
         process.instances.clear();
         process.present.clear();
         process.hosts.clear();
+    }
+
+    /// Cuts a node off from the store until a time.
+    pub fn cut(&mut self, nth: usize, until_ms: u64) {
+        self.processes[nth].store_back_ms = until_ms;
     }
 
     fn happens(&mut self, rate: f64) -> bool {
@@ -392,7 +397,8 @@ impl MatchCluster {
         let due = due.filter(|(_, (at_ms, _))| self.now_ms >= *at_ms);
         let due: Vec<(MatchId, bool)> = due.map(|(id, (_, is_open))| (*id, *is_open)).collect();
         for (id, is_open) in due {
-            let fails = self.rng.random_bool(0.02);
+            // Opening fails more often: then a match is aborted while its matcher may not know that it was formed.
+            let fails = self.rng.random_bool(if is_open { 0.02 } else { 0.1 });
             let ends_ms = self.now_ms + self.rng.random_range(500..4_000);
             let process = &mut self.processes[nth];
             let Some((_, matches)) = &mut process.node else {
@@ -475,22 +481,34 @@ impl MatchCluster {
         }
     }
 
+    fn execute(&mut self, request: ClusterRequest) -> ClusterReply {
+        if self.now_ms < self.store_back_ms {
+            return ClusterReply::Away;
+        }
+        let of_match = match &request {
+            ClusterRequest::Match(request) => Some(request.clone()),
+            _ => None,
+        };
+        let travelling = self.travelling();
+        let reply = self.rows.execute(request, self.now_ms);
+        if let Some(MatchRequest::EndTravels { run, .. }) = &of_match {
+            self.check_arrivals(*run, &travelling);
+        }
+        if let (Some(request), ClusterReply::Match(reply)) = (of_match, &reply) {
+            self.ledger.on_executed(&request, reply, self.now_ms);
+            if let (MatchRequest::AddTicket { ticket }, MatchReply::Done) = (&request, reply) {
+                let homes = ticket.members.iter();
+                let homes = homes.map(|member| (member.player, member.home.node));
+                self.homes.extend(homes);
+            }
+        }
+        reply
+    }
+
     fn handle(&mut self, due: Due) {
         match due {
             Due::Execute(nth, generation, id, request) => {
-                let reply = if self.now_ms < self.store_back_ms {
-                    ClusterReply::Away
-                } else {
-                    let of_match = match &request {
-                        ClusterRequest::Match(request) => Some(request.clone()),
-                        _ => None,
-                    };
-                    let reply = self.rows.execute(request, self.now_ms);
-                    if let (Some(request), ClusterReply::Match(reply)) = (of_match, &reply) {
-                        self.ledger.on_executed(&request, reply, self.now_ms);
-                    }
-                    reply
-                };
+                let reply = self.execute(request);
                 let is_cut = self.now_ms < self.processes[nth].store_back_ms;
                 if !is_cut && !self.happens(self.rates.reply_lost) {
                     let after_ms = self.rng.random_range(1..15);
@@ -506,6 +524,45 @@ impl MatchCluster {
                     matches.on_wake(now_ms);
                 }
             }
+        }
+    }
+
+    /// The players that are on their way, with their matches.
+    fn travelling(&self) -> BTreeMap<PlayerId, Option<MatchId>> {
+        let players = self.rows.match_players();
+        let travelling = players.filter(|(.., is_travelling)| *is_travelling);
+        travelling
+            .map(|(player, _, in_match, _)| (player, in_match))
+            .collect()
+    }
+
+    /// Players that are not on their way any more are at the node of their match, at home, or their home is dead.
+    fn check_arrivals(&mut self, run: NodeRun, before: &BTreeMap<PlayerId, Option<MatchId>>) {
+        let after = self.travelling();
+        let arrived = before
+            .iter()
+            .filter(|(player, _)| !after.contains_key(player));
+        for (player, in_match) in arrived {
+            let (owner, _) = self.rows.owner(*player).unwrap();
+            assert_eq!(owner, Some(run), "{}: {player:?}", self.place());
+            let goal = match in_match {
+                Some(id) => self.rows.match_state(*id).unwrap().1.node,
+                None => self.homes[player],
+            };
+            let ClusterReply::Nodes(nodes) =
+                self.rows.execute(ClusterRequest::ReadNodes, self.now_ms)
+            else {
+                panic!("a list of nodes");
+            };
+            let is_alive = nodes
+                .iter()
+                .any(|entry| entry.run.node == goal && entry.is_alive);
+            let is_there = goal == run.node || in_match.is_none() && !is_alive;
+            assert!(
+                is_there,
+                "{}: {player:?} is on {run:?}, and goes to {goal:?}",
+                self.place()
+            );
         }
     }
 
@@ -531,7 +588,6 @@ impl MatchCluster {
         self.rates = FaultRates::NONE;
         self.plays = false;
         self.store_back_ms = 0;
-        self.healed_ms = Some(self.now_ms);
         for nth in 0..NODES {
             let process = &mut self.processes[nth];
             (process.store_back_ms, process.bus_back_ms) = (0, 0);

@@ -1,1 +1,0 @@
-//! Transactions about matches, at their limits.
