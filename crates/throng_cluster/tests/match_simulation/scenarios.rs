@@ -50,9 +50,8 @@ fn duel(seed: u64) -> (MatchCluster, [TicketId; 2], [usize; 2], usize) {
     let all_at = |cluster: &MatchCluster| {
         let at = players.map(|player| cluster.homes(player));
         let same = at[0] == at[1] && !at[0].is_empty();
-        let open = cluster.rows.tickets().filter_map(|(.., in_match)| in_match);
-        let is_ready = |id| cluster.state(id) == Some(MatchState::Ready);
-        same && open.map(is_ready).all(|is_ready| is_ready)
+        let mut open = cluster.rows.tickets().filter_map(|(.., in_match)| in_match);
+        same && open.all(|id| cluster.state(id) == Some(MatchState::Ready))
     };
     wait(&mut cluster, all_at);
     let host = cluster.homes(players[0])[0];
