@@ -123,7 +123,7 @@ fn cancelled_ticket_cannot_be_added_any_more() {
 }
 
 #[test]
-fn matcher_reads_each_change_once_and_cancelled_tickets_are_deleted() {
+fn matcher_reads_changes_once_and_deletes_cancelled_tickets() {
     let (mut rows, [run, _]) = rows();
     assert_eq!(rows.take_role(run, 0, 0), MatchReply::Done);
     for nth in 1..=3 {
