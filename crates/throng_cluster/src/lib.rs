@@ -22,11 +22,14 @@
 //! | `ids` | nodes, their runs, gateways, records |
 //! | `request` | requests to a store, and the replies |
 //! | `request/scenes` | those about scenes |
+//! | `request/matches` | requests about matches, and the replies |
 //! | `rows` | the rows in memory: what every store has to do |
+//! | `rows/matches` | those of roles, tickets and matches |
 //! | `store` | the contract of a store |
 //! | `rows/scenes`, `postgres/scenes` | the rows of scenes |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
 //! | `postgres/overview` | what operators see of the rows |
+//! | `postgres/matches` | those of roles, tickets and matches |
 //! | `node` | a node |
 //! | `node/gateways` | what others learn about a node: its load, and routes to its players |
 //! | `node/held_player` | a player in the memory of a node |
@@ -34,6 +37,7 @@
 //! | `node/requests` | which request of a node is pending |
 //! | `node/scenes` | which scenes a node runs |
 //! | `node/placement` | which node is to run a scene |
+//! | `matcher/` | matches: tickets, the matcher, the matches of a node, players on their way |
 //! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |
 //! | `presence/` | which nodes and gateways are there |
 //! | `driver/` | drives a node with a store and a bus, in threads of its own |
@@ -50,6 +54,7 @@ mod driver;
 mod gateway;
 mod ids;
 mod link;
+mod matcher;
 mod node;
 #[cfg(feature = "bevy")]
 mod plugin;
@@ -78,6 +83,10 @@ pub use gateway::{
 };
 pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 pub use link::{ClientBehind, LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};
+pub use matcher::{
+    ClusterModeSettings, HostLoad, MatchNode, MatchOutput, MatcherSettings, MatcherStats,
+    TicketNotAdded, TicketOutcome,
+};
 pub use node::{
     ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, PlayerStay, RequestId,
 };
@@ -86,6 +95,11 @@ pub use plugin::{
     ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterScenes, ClusterSystems, FrozenPlayer,
     LeaveReason, PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
     SceneAssigned, ScenePlace, SceneRemoved,
+};
+#[cfg(feature = "bevy")]
+pub use plugin::{
+    MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
+    MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::{NodeOverview, PlayerOverview, PostgresRows};
@@ -96,6 +110,11 @@ pub use request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
     NodeEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply,
     SceneRequest, SceneTable,
+};
+pub use request::{
+    ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,
+    MatchState, NewMatch, PlayerTravel, ROLE_LEASE_MS, RefusedMatch, TicketChange, TicketHome,
+    TicketId, TicketMember, TicketRating, TravelGoal,
 };
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;

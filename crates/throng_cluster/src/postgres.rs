@@ -7,6 +7,7 @@
 //! Assumption: the clock of the server does not jump ahead by more than 150 ms (a clock that is adjusted slowly is fine, and so is one
 //! that is set back). If it does, nodes count as late while they still simulate.
 
+mod matches;
 mod overview;
 mod scenes;
 
@@ -202,6 +203,9 @@ fn execute(
                 &[&node, &run, players, epochs, revisions, records],
             )?;
             reply_of(&rows)
+        }
+        ClusterRequest::Match(request) => {
+            matches::execute(session, request, at_ms).map(ClusterReply::Match)
         }
         other => execute_small(session, other, at_ms),
     }

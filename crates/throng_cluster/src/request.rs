@@ -1,5 +1,6 @@
 //! Requests of nodes to a store, and the replies. Each request is one transaction: all of it happens, or nothing.
 
+mod matches;
 mod scenes;
 
 pub use scenes::{SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTable};
@@ -7,6 +8,12 @@ pub use scenes::{SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTa
 use throng_core::ids::PlayerId;
 
 use crate::ids::{ClusterRecord, NodeRun};
+
+pub use self::matches::{
+    ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,
+    MatchState, NewMatch, PlayerTravel, ROLE_LEASE_MS, RefusedMatch, TicketChange, TicketHome,
+    TicketId, TicketMember, TicketRating, TravelGoal,
+};
 
 /// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node pauses
 /// earlier after it *sent* its last successful heartbeat, so before anybody can claim.
@@ -133,6 +140,8 @@ pub enum ClusterRequest {
     },
     /// A request about scenes.
     Scene(SceneRequest),
+    /// A request about matches.
+    Match(MatchRequest),
 }
 
 /// A player that waits to be adopted by its owner.
@@ -201,6 +210,8 @@ pub enum ClusterReply {
     Adopted(Vec<(Arrival, ClusterRecord)>),
     /// The reply to a request about scenes that reads something.
     Scene(SceneReply),
+    /// The reply to a request about matches.
+    Match(MatchReply),
     /// The store is away: nothing was done, and nothing will be.
     Away,
 }

@@ -1,11 +1,13 @@
 //! The rows of a cluster, in memory: what any store has to do with the same requests.
 
+mod matches;
 mod scenes;
 
 use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
+use self::matches::MatchRows;
 use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
@@ -39,6 +41,7 @@ pub struct ClusterRows {
     players: BTreeMap<PlayerId, OwnedPlayerRow>,
     nodes: BTreeMap<ClusterNodeId, NodeRow>,
     scenes: SceneRows,
+    matches: MatchRows,
 }
 
 impl ClusterRows {
@@ -98,6 +101,9 @@ impl ClusterRows {
             }
             ClusterRequest::LogIn { run, player, epoch } => self.log_in(run, player, epoch, now_ms),
             ClusterRequest::Scene(request) => return self.execute_scene(request, now_ms),
+            ClusterRequest::Match(request) => {
+                return ClusterReply::Match(self.execute_match(request, now_ms));
+            }
         };
         result.map_or_else(ClusterReply::Refused, |()| ClusterReply::Done)
     }

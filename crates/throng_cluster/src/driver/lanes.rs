@@ -38,11 +38,17 @@ enum Lane {
     Heartbeats,
     Writes,
     Reads,
+    Matches,
 }
 
 impl Lane {
-    const COUNT: usize = 3;
-    const NAMES: [&str; Self::COUNT] = ["cluster heartbeats", "cluster writes", "cluster reads"];
+    const COUNT: usize = 4;
+    const NAMES: [&str; Self::COUNT] = [
+        "cluster heartbeats",
+        "cluster writes",
+        "cluster reads",
+        "cluster matches",
+    ];
 
     const fn of(request: &ClusterRequest) -> Self {
         match request {
@@ -56,6 +62,7 @@ impl Lane {
             | ClusterRequest::EndRun { .. } => Self::Writes,
             ClusterRequest::Scene(SceneRequest::Read) => Self::Reads,
             ClusterRequest::Scene(_) => Self::Writes,
+            ClusterRequest::Match(_) => Self::Matches,
             _ => Self::Reads,
         }
     }

@@ -4,7 +4,7 @@
 //!  tick ── NodeDriver::with_node ──▶ ClusterNode ◀── thread of the node ──▶ MessageBus
 //!          (a short lock)                             │      ▲
 //!                                                     ▼      │ replies
-//!                                 three lanes: heartbeats · writes · reads, each a thread with a store of its own
+//!                                 four lanes: heartbeats · writes · reads · matches, each a thread with a store of its own
 //! ```
 //!
 //! The thread of the node sleeps until a reply or a message arrives, and for 10 ms at most. Its clock only decides when requests are sent;
@@ -17,8 +17,10 @@
 //! | `node_driver` | the handle for the tick |
 //! | `node_thread` | the thread of the node |
 //! | `lanes` | the threads of the store |
+//! | `matches` | drives the node's part in matches |
 
 mod lanes;
+mod matches;
 mod node_driver;
 mod node_thread;
 mod start;

@@ -80,6 +80,7 @@ impl NodeDriver {
             bus,
             relay: None,
             nodes: Vec::new(),
+            matches: None,
             stats: DriverStats::default(),
         };
         let shared = Arc::new(SharedDriver {
@@ -102,8 +103,13 @@ impl NodeDriver {
 
     /// Reads or changes the node, at the present time of its clock in milliseconds. The work is done under a lock, so it has to be short.
     pub fn with_node<T>(&self, work: impl FnOnce(&mut ClusterNode, u64) -> T) -> T {
+        self.with_state(|state, now_ms| work(&mut state.node, now_ms))
+    }
+
+    /// Reads or changes what the thread of the node uses, and wakes it.
+    pub(super) fn with_state<T>(&self, work: impl FnOnce(&mut DriverState, u64) -> T) -> T {
         let mut state = self.shared.state();
-        let done = work(&mut state.node, self.shared.now_ms());
+        let done = work(&mut state, self.shared.now_ms());
         drop(state);
         if let Some(thread) = &self.thread {
             thread.thread().unpark();

@@ -8,8 +8,10 @@ use std::time::Duration;
 use throng_core::clock::Stopwatch;
 
 use super::lanes::StoreLanes;
+use super::matches::DrivenMatches;
 use crate::bus::{BusEvent, BusMessage, BusPeer, BusRelay, MessageBus};
 use crate::ids::NodeRun;
+use crate::matcher::is_match_request;
 use crate::node::{ClusterNode, NodeOutput};
 use crate::presence::{PeerChange, PeerDirectory};
 use crate::request::{ClusterReply, ClusterRequest, NodeEntry};
@@ -37,6 +39,7 @@ pub(super) struct DriverState {
     pub directory: PeerDirectory,
     pub relay: Option<Box<dyn BusRelay>>,
     pub nodes: Vec<NodeEntry>,
+    pub matches: Option<DrivenMatches>,
     pub stats: DriverStats,
 }
 
@@ -82,6 +85,10 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
                 }
                 continue;
             };
+            if is_match_request(id) {
+                state.on_match_reply(now_ms, id, lane_reply.reply, lanes);
+                continue;
+            }
             let output = match lane_reply.reply {
                 Some(reply) => state.node.on_reply(now_ms, id, reply),
                 None => {
@@ -104,6 +111,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
             state.dispatch(output, lanes);
         }
         state.poll_presence(now_ms);
+        state.poll_matches(now_ms, lanes);
         state.poll_relay(now_ms);
         if now_ms >= next_nodes_ms && !is_reading_nodes {
             (next_nodes_ms, is_reading_nodes) = (now_ms + nodes_interval_ms, true);
@@ -126,7 +134,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
 }
 
 impl DriverState {
-    fn dispatch(&mut self, output: NodeOutput, lanes: &StoreLanes) {
+    pub fn dispatch(&mut self, output: NodeOutput, lanes: &StoreLanes) {
         let (to, message) = match output {
             NodeOutput::Store(id, request) => {
                 self.stats.requests += 1;
@@ -187,7 +195,7 @@ impl DriverState {
             }
             // What is missing may have been a wake-up.
             BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {
-                return self.node.on_wake(now_ms);
+                return self.on_wake(now_ms);
             }
             BusEvent::Disconnected => {
                 return tracing::warn!("bus disconnected; connecting again");
@@ -200,7 +208,7 @@ impl DriverState {
             return;
         }
         match (BusMessage::from_bytes(&bytes), from) {
-            (Some(BusMessage::Wake), _) => self.node.on_wake(now_ms),
+            (Some(BusMessage::Wake), _) => self.on_wake(now_ms),
             (Some(BusMessage::RouteAcknowledged { player, epoch }), BusPeer::Gateway(gateway)) => {
                 self.node.on_route_acknowledged(gateway, player, epoch)
             }

@@ -13,6 +13,7 @@
 //! | `cluster_players` | the resource: the driver, and which entity is which player |
 //! | `cluster_scenes` | the scenes of this node, and where the others run |
 //! | `arrive`, `collect` | the systems |
+//! | `matches` | tickets and matches, as messages |
 //!
 //! Invariants: after Arrive, an entity exists for each player that the node holds, and for no other. It was spawned from the record of its
 //! arrival. A record never contains one side of an exchange only, if the game sends [`PlayerExchange`] in the tick in which it happens.
@@ -27,11 +28,16 @@ mod cluster_players;
 mod cluster_scenes;
 mod collect;
 mod hooks;
+mod matches;
 
 pub use cluster_players::{ClusterPlayer, ClusterPlayers, FrozenPlayer};
 pub use cluster_scenes::{ClusterScenes, SceneAssigned, ScenePlace, SceneRemoved};
 pub use collect::{PlayerExchange, PlayerLogOut, PlayerLoginRefused, PlayerMove};
 pub use hooks::{LeaveReason, PlayerHooks};
+pub use matches::{
+    MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
+    MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
+};
 
 use std::sync::Arc;
 
@@ -104,6 +110,7 @@ impl Plugin for ClusterPlugin {
                 arrive::arrive_players.in_set(ClusterSystems::Arrive),
             ),
         )
+        .add_plugins(matches::add_matches)
         .add_systems(
             FixedPostUpdate,
             collect::collect_players.in_set(ClusterSystems::Collect),

@@ -1,0 +1,404 @@
+//! A node's part in matches: what is due, and what its driver requests.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use thiserror::Error;
+use throng_core::ids::PlayerId;
+use throng_matchmaking::{ModeError, TicketError};
+
+use super::forming::Matcher;
+use super::instances::{InstanceWrite, MatchInstances};
+use super::pool::TicketPool;
+use super::requests::{MatchKind, MatchWork, PendingMatchRequests};
+use super::settings::{ClusterModeSettings, HostLoad, MatcherSettings, MatcherStats};
+use crate::ids::{ClusterNodeId, NodeRun};
+use crate::node::RequestId;
+use crate::request::{
+    ClusterTicket, MATCHER_ROLE, MatchEntry, MatchId, MatchRequest, PlayerTravel, RefusedMatch,
+    TicketId, TicketMember, TicketRating, TravelGoal,
+};
+
+/// What the driver of a [`MatchNode`] has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MatchOutput {
+    /// Send a request to the store. The reply goes to [`MatchNode::on_reply`]; it may be lost.
+    Store(RequestId, MatchRequest),
+    /// Wake a node over the bus. Only a hint; goes to [`MatchNode::on_wake`].
+    Wake(ClusterNodeId),
+    /// Open the instance of a match, then call [`MatchNode::match_opened`]; or [`MatchNode::abort_match`].
+    Open(MatchEntry),
+    /// Close the instance of a match: it is over, without a result, and its players are no longer here or will be sent home.
+    Close(MatchId),
+    /// Hand a player off to another node: [`ClusterNode::begin_move`](crate::ClusterNode::begin_move). Repeated until it is there.
+    Move(PlayerTravel),
+    /// A player is at its match or at home. At home is also where it stays because its home is dead. Once per journey, unless a reply of
+    /// the store is lost.
+    Arrived(PlayerId, TravelGoal),
+    /// A ticket was added or cancelled, or not.
+    Ticket(TicketId, TicketOutcome),
+}
+
+/// What became of a ticket that was to be added or cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TicketOutcome {
+    /// It waits.
+    Added,
+    /// It was not added.
+    Refused(RefusedMatch),
+    /// It was cancelled.
+    Cancelled,
+    /// It was not cancelled: it is in a match.
+    InMatch,
+}
+
+/// Why a ticket was not accepted. Nothing was sent.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TicketNotAdded {
+    /// It does not fit its mode.
+    #[error(transparent)]
+    Invalid(#[from] TicketError),
+    /// The node does not run: its heartbeat is late.
+    #[error("ticket not added: the heartbeat of this node is late; try again later")]
+    NotRunning,
+    /// Too many tickets wait to be written.
+    #[error(
+        "ticket not added: {0} tickets wait to be written; the store may be away; try again later"
+    )]
+    Busy(usize),
+}
+
+/// A change of a ticket that is to be written.
+#[derive(Clone, Debug)]
+pub(super) enum TicketWrite {
+    Add(ClusterTicket),
+    Cancel(TicketId),
+    /// By the matcher.
+    Reject(TicketId),
+}
+
+/// A node's part in matches. It has no clock: all times are those of its caller, in milliseconds of a monotonic clock.
+///
+/// ```
+/// use throng_cluster::{
+///     ClusterModeSettings, ClusterReply, ClusterRequest, ClusterRows, HostLoad, MatchNode, MatchOutput, MatcherSettings,
+///     TicketHome, TicketMember, TicketRating,
+/// };
+/// use throng_core::ids::PlayerId;
+/// use throng_matchmaking::MatchModeSettings;
+///
+/// let mut rows = ClusterRows::default();
+/// let ClusterReply::Started(run) = rows.execute(ClusterRequest::StartRun { name: "n1".into() }, 0) else {
+///     panic!("no other process has this name")
+/// };
+/// let modes = [ClusterModeSettings::new(MatchModeSettings::groups("duel", 1))];
+/// let mut node = MatchNode::new(&modes, MatcherSettings::default())?;
+/// let mut opened = Vec::new();
+/// for now_ms in (0..1_000).step_by(10) {
+///     // The store allots the number of a run; a node that does not run adds no tickets.
+///     let hosts = [HostLoad { run, load: 0 }];
+///     for output in node.poll(now_ms, Some(run), &hosts) {
+///         if let MatchOutput::Store(id, request) = output {
+///             let reply = rows.execute(ClusterRequest::Match(request), now_ms);
+///             opened.extend(node.on_reply(now_ms, id, reply));
+///         }
+///     }
+///     if now_ms == 0 {
+///         for player in [PlayerId(1), PlayerId(2)] {
+///             let home = TicketHome { node: run.node, scene: "town".into() };
+///             node.add_ticket("duel", vec![TicketMember { player, home }], TicketRating::default())?;
+///         }
+///     }
+/// }
+/// assert!(opened.iter().any(|output| matches!(output, MatchOutput::Open(entry) if entry.mode == "duel")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MatchNode {
+    pub(super) settings: MatcherSettings,
+    pub(super) matcher: Matcher,
+    /// While the node runs.
+    pub(super) run: Option<NodeRun>,
+    pub(super) last_nth: u64,
+    pub(super) tickets: VecDeque<TicketWrite>,
+    pub(super) instances: MatchInstances,
+    /// Players that have arrived, as was reported to the driver.
+    pub(super) arrived: BTreeMap<PlayerId, TravelGoal>,
+    pub(super) rejoins: BTreeSet<PlayerId>,
+    pub(super) hosts: Vec<HostLoad>,
+    /// The epoch of a role that is free.
+    pub(super) free_epoch: Option<u64>,
+    pub(super) requests: PendingMatchRequests,
+    pub(super) stats: MatcherStats,
+}
+
+impl MatchNode {
+    /// A node without tickets and matches.
+    ///
+    /// # Errors
+    /// [`ModeError`], if a mode is not valid, two have the same name, or one lets players accept their matches.
+    pub fn new(
+        modes: &[ClusterModeSettings],
+        settings: MatcherSettings,
+    ) -> Result<Self, ModeError> {
+        Ok(Self {
+            settings,
+            matcher: Matcher::new(TicketPool::new(modes)?, modes),
+            run: None,
+            last_nth: 0,
+            tickets: VecDeque::new(),
+            instances: MatchInstances::default(),
+            arrived: BTreeMap::new(),
+            rejoins: BTreeSet::new(),
+            hosts: Vec::new(),
+            free_epoch: None,
+            requests: PendingMatchRequests::default(),
+            stats: MatcherStats::NONE,
+        })
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub const fn stats(&self) -> MatcherStats {
+        self.stats
+    }
+
+    /// The epoch with which it is the matcher, as far as it knows; `None` if it is not.
+    #[must_use]
+    pub const fn matcher_epoch(&self) -> Option<u64> {
+        self.matcher.epoch()
+    }
+
+    /// How many tickets it knows that wait, as the matcher. O(1).
+    #[must_use]
+    pub fn waiting_tickets(&self) -> usize {
+        self.matcher.pool().waiting()
+    }
+
+    /// The matches that it plays or has to open, in ascending order.
+    pub fn open_matches(&self) -> impl Iterator<Item = MatchId> {
+        self.instances.open()
+    }
+
+    /// Adds a ticket of these players, the leader first. What becomes of it is an [`MatchOutput::Ticket`]. The players may be on other nodes.
+    /// A player is in one ticket at most, until it is home again after the match.
+    ///
+    /// # Errors
+    /// [`TicketNotAdded`].
+    pub fn add_ticket(
+        &mut self,
+        mode: &str,
+        members: Vec<TicketMember>,
+        rating: TicketRating,
+    ) -> Result<TicketId, TicketNotAdded> {
+        let run = self.run.ok_or(TicketNotAdded::NotRunning)?;
+        self.check_writes()?;
+        let nth = self.last_nth + 1;
+        let ticket = ClusterTicket {
+            id: TicketId { run, nth },
+            mode: mode.to_owned(),
+            members,
+            rating,
+        };
+        self.matcher.pool().check(&ticket)?;
+        self.last_nth = nth;
+        let id = ticket.id;
+        self.tickets.push_back(TicketWrite::Add(ticket));
+        Ok(id)
+    }
+
+    /// Cancels a ticket of any node. What becomes of it is an [`MatchOutput::Ticket`].
+    ///
+    /// # Errors
+    /// [`TicketNotAdded::NotRunning`] and [`TicketNotAdded::Busy`].
+    pub fn cancel_ticket(&mut self, id: TicketId) -> Result<(), TicketNotAdded> {
+        self.run.ok_or(TicketNotAdded::NotRunning)?;
+        self.check_writes()?;
+        self.tickets.push_back(TicketWrite::Cancel(id));
+        Ok(())
+    }
+
+    fn check_writes(&self) -> Result<(), TicketNotAdded> {
+        let waiting = self.tickets.len();
+        let is_full = waiting >= self.settings.ticket_writes_max;
+        (!is_full)
+            .then_some(())
+            .ok_or(TicketNotAdded::Busy(waiting))
+    }
+
+    /// The instance of a match is open: its players may come. `false` if the node does not have to open it (any more).
+    pub fn match_opened(&mut self, id: MatchId) -> bool {
+        self.instances.write(id, InstanceWrite::Ready)
+    }
+
+    /// A match is over: its players go home. `false` if it is not played here (any more).
+    pub fn end_match(&mut self, id: MatchId, result: Vec<u8>) -> bool {
+        self.instances.write(id, InstanceWrite::End(result))
+    }
+
+    /// A match cannot be opened or played on: its players go home, and its tickets do as its mode says. `false` if it is not played here
+    /// (any more).
+    pub fn abort_match(&mut self, id: MatchId) -> bool {
+        self.instances.write(id, InstanceWrite::Abort)
+    }
+
+    /// A player has arrived on this node: if it is in a match that is played elsewhere, it goes there. Call it for players who log in.
+    pub fn rejoin(&mut self, player: PlayerId) {
+        self.rejoins.insert(player);
+    }
+
+    /// Another node says that something has changed for this one.
+    pub const fn on_wake(&mut self, now_ms: u64) {
+        self.requests.set_next(MatchKind::Matches, now_ms);
+        self.requests.set_next(MatchKind::Travels, now_ms);
+    }
+
+    /// Does the work that is due at this time. `run` is that of the node while it may simulate, otherwise `None`. `hosts` are the nodes
+    /// that may get matches. Call it at least once per tick.
+    pub fn poll(
+        &mut self,
+        now_ms: u64,
+        run: Option<NodeRun>,
+        hosts: &[HostLoad],
+    ) -> Vec<MatchOutput> {
+        let mut outputs = Vec::new();
+        if self.run != run {
+            self.end_run(&mut outputs);
+            self.run = run;
+        }
+        let Some(run) = run else {
+            return outputs;
+        };
+        hosts.clone_into(&mut self.hosts);
+        let timeout_ms = self.settings.request_timeout_ms;
+        for work in self.requests.take_overdue(now_ms, timeout_ms) {
+            self.on_unknown(work);
+        }
+        self.hold_role(run, now_ms, &mut outputs);
+        self.write(run, now_ms, &mut outputs);
+        self.read(run, now_ms, &mut outputs);
+        outputs
+    }
+
+    /// What it was or knew does not count any more. Its tickets wait without it, and its matches are aborted by others.
+    fn end_run(&mut self, outputs: &mut Vec<MatchOutput>) {
+        let closed = self.instances.clear().into_iter();
+        outputs.extend(closed.map(MatchOutput::Close));
+        for write in self.tickets.drain(..) {
+            if let TicketWrite::Add(ticket) = write {
+                let outcome = TicketOutcome::Refused(RefusedMatch::RunEnded);
+                outputs.push(MatchOutput::Ticket(ticket.id, outcome));
+            }
+        }
+        self.matcher.set_epoch(None);
+        self.free_epoch = None;
+        self.last_nth = 0;
+        self.arrived.clear();
+        self.rejoins.clear();
+        self.requests.clear();
+    }
+
+    fn send(
+        &mut self,
+        work: MatchWork,
+        request: MatchRequest,
+        now_ms: u64,
+        outputs: &mut Vec<MatchOutput>,
+    ) {
+        let id = self.requests.send(work, now_ms);
+        outputs.push(MatchOutput::Store(id, request));
+    }
+
+    fn hold_role(&mut self, run: NodeRun, now_ms: u64, outputs: &mut Vec<MatchOutput>) {
+        if !self.requests.is_due(MatchKind::Role, now_ms) {
+            return;
+        }
+        let role = MATCHER_ROLE.to_owned();
+        if let Some(epoch) = self.matcher.epoch() {
+            let request = MatchRequest::RenewRole { run, role, epoch };
+            self.send(MatchWork::RenewRole, request, now_ms, outputs);
+        } else if let Some(epoch) = self.free_epoch.take() {
+            let request = MatchRequest::TakeRole { run, role, epoch };
+            self.send(MatchWork::TakeRole(epoch + 1), request, now_ms, outputs);
+        } else {
+            let request = MatchRequest::ReadRole { role };
+            self.send(MatchWork::ReadRole, request, now_ms, outputs);
+        }
+    }
+
+    fn write(&mut self, run: NodeRun, now_ms: u64, outputs: &mut Vec<MatchOutput>) {
+        if self.requests.is_due(MatchKind::Ticket, now_ms)
+            && let Some(write) = self.tickets.front()
+        {
+            let request = match write {
+                TicketWrite::Add(ticket) => MatchRequest::AddTicket {
+                    ticket: ticket.clone(),
+                },
+                TicketWrite::Cancel(ticket) | TicketWrite::Reject(ticket) => {
+                    let ticket = *ticket;
+                    MatchRequest::CancelTicket { run, ticket }
+                }
+            };
+            self.send(MatchWork::Ticket, request, now_ms, outputs);
+        }
+        if self.requests.is_due(MatchKind::Form, now_ms)
+            && let Some(new) = self.matcher.next_match()
+        {
+            let new = new.clone();
+            let request = MatchRequest::FormMatch { run, new };
+            self.send(MatchWork::Form, request, now_ms, outputs);
+        }
+        if self.requests.is_due(MatchKind::Abort, now_ms) && self.matcher.epoch().is_some() {
+            let matches_max = self.settings.aborted_matches_max;
+            let next_ms = now_ms + self.settings.abort_interval_ms;
+            self.requests.set_next(MatchKind::Abort, next_ms);
+            let request = MatchRequest::AbortLate { run, matches_max };
+            self.send(MatchWork::Abort, request, now_ms, outputs);
+        }
+        if self.requests.is_due(MatchKind::Instance, now_ms)
+            && let Some(request) = self.instances.next_request(run)
+        {
+            self.send(MatchWork::Instance, request, now_ms, outputs);
+        }
+    }
+
+    fn read(&mut self, run: NodeRun, now_ms: u64, outputs: &mut Vec<MatchOutput>) {
+        let next_ms = now_ms + self.settings.read_interval_ms;
+        if self.requests.is_due(MatchKind::Read, now_ms)
+            && let Some(epoch) = self.matcher.epoch()
+        {
+            self.requests.set_next(MatchKind::Read, next_ms);
+            let request = MatchRequest::ReadTickets {
+                run,
+                epoch,
+                after: self.matcher.after,
+                changes_max: self.settings.read_tickets_max.max(1),
+            };
+            self.send(MatchWork::Read, request, now_ms, outputs);
+        }
+        if self.requests.is_due(MatchKind::Matches, now_ms) {
+            self.requests.set_next(MatchKind::Matches, next_ms);
+            let request = MatchRequest::ReadMatches { run };
+            self.send(MatchWork::Matches, request, now_ms, outputs);
+        }
+        if self.requests.is_due(MatchKind::Travels, now_ms) {
+            self.requests.set_next(MatchKind::Travels, next_ms);
+            let players_max = self.settings.read_travels_max.max(1);
+            let request = MatchRequest::ReadTravels { run, players_max };
+            self.send(MatchWork::Travels, request, now_ms, outputs);
+        }
+        if self.requests.is_due(MatchKind::Arrive, now_ms) {
+            if !self.arrived.is_empty() {
+                let players = self.arrived.keys().copied().collect();
+                let request = MatchRequest::EndTravels { run, players };
+                self.requests.set_next(MatchKind::Arrive, next_ms);
+                self.send(MatchWork::EndTravels, request, now_ms, outputs);
+            } else if !self.rejoins.is_empty() {
+                let players: Vec<PlayerId> =
+                    std::mem::take(&mut self.rejoins).into_iter().collect();
+                let work = MatchWork::Rejoin(players.clone());
+                let request = MatchRequest::Rejoin { run, players };
+                self.send(work, request, now_ms, outputs);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Which request about matches is pending: at most one of each kind.
+
+use throng_core::ids::PlayerId;
+
+use crate::node::RequestId;
+
+/// Requests of matches have ids from here on, so that they are never those of a [`ClusterNode`](crate::ClusterNode).
+const FIRST_ID: u64 = 1 << 63;
+
+/// Kinds of requests. Those of one kind follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MatchKind {
+    /// Adds or cancels the next ticket.
+    Ticket,
+    /// Reads, takes or renews the role of the matcher.
+    Role,
+    /// Reads tickets.
+    Read,
+    /// Forms the next match.
+    Form,
+    Abort,
+    /// Reads the matches to open.
+    Matches,
+    /// Opens, ends or aborts the next match of this node.
+    Instance,
+    /// Reads the players on their way.
+    Travels,
+    /// Players have arrived, or come back to their match.
+    Arrive,
+}
+
+impl MatchKind {
+    pub const COUNT: usize = 9;
+}
+
+/// What a pending request does, for its reply. What is written is the first of its queue.
+#[derive(Clone, Debug)]
+pub(super) enum MatchWork {
+    Ticket,
+    ReadRole,
+    /// With the epoch that it gets.
+    TakeRole(u64),
+    RenewRole,
+    Read,
+    Form,
+    Abort,
+    Matches,
+    Instance,
+    Travels,
+    EndTravels,
+    Rejoin(Vec<PlayerId>),
+}
+
+impl MatchWork {
+    pub const fn kind(&self) -> MatchKind {
+        match self {
+            Self::Ticket => MatchKind::Ticket,
+            Self::ReadRole | Self::TakeRole(_) | Self::RenewRole => MatchKind::Role,
+            Self::Read => MatchKind::Read,
+            Self::Form => MatchKind::Form,
+            Self::Abort => MatchKind::Abort,
+            Self::Matches => MatchKind::Matches,
+            Self::Instance => MatchKind::Instance,
+            Self::Travels => MatchKind::Travels,
+            Self::EndTravels | Self::Rejoin(_) => MatchKind::Arrive,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct PendingMatchRequest {
+    id: RequestId,
+    sent_ms: u64,
+    work: MatchWork,
+}
+
+/// The pending requests, and when the next of each kind may be sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PendingMatchRequests {
+    pending: [Option<PendingMatchRequest>; MatchKind::COUNT],
+    next_ms: [u64; MatchKind::COUNT],
+    last_id: u64,
+}
+
+/// Whether a request is one about matches.
+pub(crate) const fn is_match_request(id: RequestId) -> bool {
+    id.0 >= FIRST_ID
+}
+
+impl PendingMatchRequests {
+    /// Whether the next request of a kind may be sent now.
+    pub fn is_due(&self, kind: MatchKind, now_ms: u64) -> bool {
+        self.pending[kind as usize].is_none() && now_ms >= self.next_ms[kind as usize]
+    }
+
+    pub const fn set_next(&mut self, kind: MatchKind, next_ms: u64) {
+        self.next_ms[kind as usize] = next_ms;
+    }
+
+    /// Notes a request of a kind that is due.
+    pub fn send(&mut self, work: MatchWork, now_ms: u64) -> RequestId {
+        self.last_id += 1;
+        let id = RequestId(FIRST_ID + self.last_id);
+        let kind = work.kind();
+        self.pending[kind as usize] = Some(PendingMatchRequest {
+            id,
+            sent_ms: now_ms,
+            work,
+        });
+        id
+    }
+
+    /// Removes a request whose reply has arrived; `None` if it is not pending any more.
+    pub fn take(&mut self, id: RequestId) -> Option<MatchWork> {
+        let mut slots = self.pending.iter_mut();
+        let slot = slots.find(|slot| slot.as_ref().is_some_and(|pending| pending.id == id))?;
+        slot.take().map(|pending| pending.work)
+    }
+
+    /// Removes the requests that wait for longer than this.
+    pub fn take_overdue(&mut self, now_ms: u64, timeout_ms: u64) -> Vec<MatchWork> {
+        let is_overdue =
+            |pending: &PendingMatchRequest| now_ms.saturating_sub(pending.sent_ms) >= timeout_ms;
+        let slots = self.pending.iter_mut();
+        let overdue = slots.filter_map(|slot| slot.take_if(|it| is_overdue(it)));
+        overdue.map(|pending| pending.work).collect()
+    }
+
+    /// Ignores the replies to requests of a kind that are pending.
+    pub fn cancel(&mut self, kind: MatchKind) {
+        self.pending[kind as usize] = None;
+    }
+
+    /// Forgets all requests: their replies are ignored.
+    pub fn clear(&mut self) {
+        self.pending = Default::default();
+        self.next_ms = [0; MatchKind::COUNT];
+    }
+}

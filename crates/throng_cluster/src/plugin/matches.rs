@@ -1,0 +1,352 @@
+//! Tickets and matches, as messages.
+//!
+//! ```text
+//! MatchTicket, MatchTicketCancel ──▶ rows ──▶ MatchTicketChanged, MatchTicketInvalid
+//! MatchOpened ──▶ the game opens an instance ──▶ MatchReport ──▶ players arrive: MatchAssigned … MatchReport ──▶ they go home: MatchEnded
+//! ```
+//! Players are handed to the node of their match and home by the plugin: the game does nothing for it but its hooks.
+
+use std::collections::BTreeMap;
+
+use bevy_app::{App, FixedPostUpdate, FixedPreUpdate};
+use bevy_ecs::prelude::*;
+use throng_core::ids::PlayerId;
+
+use super::ClusterSystems;
+use super::cluster_players::{ClusterPlayer, ClusterPlayers};
+use super::collect::PlayerMove;
+use crate::ids::NodeRun;
+use crate::matcher::{MatchOutput, TicketNotAdded, TicketOutcome};
+use crate::request::{
+    MatchEntry, MatchId, TicketHome, TicketId, TicketMember, TicketRating, TravelGoal,
+};
+
+/// A party queues for a match. After the match, its players go home to this node and this scene, also those that are on another node now.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::{MatchTicket, TicketRating};
+/// use throng_core::ids::PlayerId;
+///
+/// fn queue(player: PlayerId, mut tickets: MessageWriter<MatchTicket>) {
+///     let rating = TicketRating { skill: 1_500, ..TicketRating::default() };
+///     tickets.write(MatchTicket { mode: "duel".to_owned(), players: vec![player], scene: "town".to_owned(), rating });
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct MatchTicket {
+    /// The name of the mode.
+    pub mode: String,
+    /// The players, the leader first.
+    pub players: Vec<PlayerId>,
+    /// The scene to which they go home.
+    pub scene: String,
+    /// What counts for a match.
+    pub rating: TicketRating,
+}
+
+/// A party does not want to wait any more.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::{MatchTicketCancel, TicketId};
+///
+/// fn cancel(id: TicketId, mut cancels: MessageWriter<MatchTicketCancel>) {
+///     cancels.write(MatchTicketCancel(id));
+/// }
+/// ```
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchTicketCancel(
+    /// The ticket.
+    pub TicketId,
+);
+
+/// A ticket of this node was added or cancelled, or not.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::{MatchTicketChanged, TicketOutcome};
+///
+/// fn log(mut changes: MessageReader<MatchTicketChanged>) {
+///     for it in changes.read().filter(|it| it.outcome == TicketOutcome::Added) {
+///         println!("the party of {:?} waits with the ticket {:?}", it.leader, it.id);
+///     }
+/// }
+/// ```
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchTicketChanged {
+    /// The ticket.
+    pub id: TicketId,
+    /// The leader, of a ticket of this node.
+    pub leader: Option<PlayerId>,
+    /// What became of it.
+    pub outcome: TicketOutcome,
+}
+
+/// A ticket was not sent: it does not fit its mode, or the node cannot send it now.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::MatchTicketInvalid;
+///
+/// fn log(mut invalid: MessageReader<MatchTicketInvalid>) {
+///     invalid.read().for_each(|it| println!("the party of {:?} does not queue: {}", it.leader, it.error));
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct MatchTicketInvalid {
+    /// The leader.
+    pub leader: Option<PlayerId>,
+    /// Why.
+    pub error: TicketNotAdded,
+}
+
+/// This node plays a match: the game opens an instance and reports it with [`MatchReport`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::{MatchOpened, MatchReport, MatchStep};
+///
+/// fn open(mut matches: MessageReader<MatchOpened>, mut reports: MessageWriter<MatchReport>) {
+///     for MatchOpened(entry) in matches.read() {
+///         // … opens a scene for `entry.players`.
+///         reports.write(MatchReport { id: entry.id, step: MatchStep::Opened });
+///     }
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct MatchOpened(
+    /// The match.
+    pub MatchEntry,
+);
+
+/// A match of this node does not go on, because the node was cut off from the store: the game closes the instance. Others abort the match.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::MatchClosed;
+///
+/// fn close(mut matches: MessageReader<MatchClosed>) {
+///     matches.read().for_each(|it| println!("{:?} is closed", it.0));
+/// }
+/// ```
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchClosed(
+    /// The match.
+    pub MatchId,
+);
+
+/// How far a match is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MatchStep {
+    /// The instance is open: its players may come.
+    Opened,
+    /// It is over, with this result. Its players go home.
+    Ended(Vec<u8>),
+    /// It cannot be opened or played on. Its players go home, and its tickets wait again if the mode says so.
+    Failed,
+}
+
+/// The game says how far a match of this node is.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::{MatchId, MatchReport, MatchStep};
+///
+/// fn end(id: MatchId, mut reports: MessageWriter<MatchReport>) {
+///     reports.write(MatchReport { id, step: MatchStep::Ended(b"2:1".to_vec()) });
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct MatchReport {
+    /// The match.
+    pub id: MatchId,
+    /// How far it is.
+    pub step: MatchStep,
+}
+
+/// A player of this node has a match whose instance is open.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::MatchAssigned;
+///
+/// fn enter(mut assigned: MessageReader<MatchAssigned>) {
+///     for it in assigned.read() {
+///         match it.moves_to {
+///             Some(run) => println!("{:?} goes to node {}", it.player, run.node.0),
+///             None => println!("{:?} is here for {:?}: it enters the instance", it.player, it.id),
+///         }
+///     }
+/// }
+/// ```
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchAssigned {
+    /// The player.
+    pub player: PlayerId,
+    /// The match.
+    pub id: MatchId,
+    /// Where the player is handed to; `None` if the match is played here. It may be sent again until the player is there.
+    pub moves_to: Option<NodeRun>,
+}
+
+/// The match of a player is over, and the player at home on this node, or here because its home is dead.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::MatchEnded;
+///
+/// fn return_home(mut ended: MessageReader<MatchEnded>) {
+///     ended.read().for_each(|it| println!("{:?} is back in {}", it.player, it.home.scene));
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct MatchEnded {
+    /// The player.
+    pub player: PlayerId,
+    /// Its home, as in the ticket.
+    pub home: TicketHome,
+}
+
+/// The leaders of tickets that are to be added.
+#[derive(Resource, Default)]
+struct TicketLeaders(BTreeMap<TicketId, PlayerId>);
+
+/// Adds the messages and systems of matches.
+pub(super) fn add_matches(app: &mut App) {
+    app.init_resource::<TicketLeaders>()
+        .add_message::<MatchTicket>()
+        .add_message::<MatchTicketCancel>()
+        .add_message::<MatchTicketChanged>()
+        .add_message::<MatchTicketInvalid>()
+        .add_message::<MatchOpened>()
+        .add_message::<MatchClosed>()
+        .add_message::<MatchReport>()
+        .add_message::<MatchAssigned>()
+        .add_message::<MatchEnded>()
+        .add_systems(
+            FixedPreUpdate,
+            (rejoin_matches, read_matches)
+                .chain()
+                .after(ClusterSystems::Arrive),
+        )
+        .add_systems(
+            FixedPostUpdate,
+            send_matches.before(ClusterSystems::Collect),
+        );
+}
+
+/// Players that have just arrived go to their match, if they have one elsewhere.
+fn rejoin_matches(
+    players: Res<ClusterPlayers>,
+    arrived: Query<&ClusterPlayer, Added<ClusterPlayer>>,
+) {
+    let Some(driver) = players.driver().filter(|_| !arrived.is_empty()) else {
+        return;
+    };
+    driver.with_matches(|matches| {
+        arrived.iter().for_each(|player| matches.rejoin(player.0));
+    });
+}
+
+/// Emits what the node says about matches, and sends players away.
+fn read_matches(world: &mut World) {
+    let players = world.resource::<ClusterPlayers>();
+    let Some(driver) = players.driver() else {
+        return;
+    };
+    let outputs = driver.take_match_outputs();
+    if outputs.is_empty() {
+        return;
+    }
+    let nodes = driver.nodes();
+    let name = |run: NodeRun| nodes.iter().find(|entry| entry.run == run);
+    for output in outputs {
+        match output {
+            MatchOutput::Open(entry) => _ = world.write_message(MatchOpened(entry)),
+            MatchOutput::Close(id) => _ = world.write_message(MatchClosed(id)),
+            MatchOutput::Move(travel) => {
+                let player = travel.player;
+                if let (TravelGoal::Match(id), moves_to) = (travel.goal, travel.to) {
+                    world.write_message(MatchAssigned {
+                        player,
+                        id,
+                        moves_to,
+                    });
+                }
+                // A node that is not in the list yet is there when this is repeated.
+                if let Some(node) = travel.to.and_then(name) {
+                    let to = node.name.clone();
+                    world.write_message(PlayerMove { player, to });
+                }
+            }
+            MatchOutput::Arrived(player, TravelGoal::Home(home)) => {
+                world.write_message(MatchEnded { player, home });
+            }
+            MatchOutput::Arrived(player, TravelGoal::Match(id)) => {
+                world.write_message(MatchAssigned {
+                    player,
+                    id,
+                    moves_to: None,
+                });
+            }
+            MatchOutput::Ticket(id, outcome) => {
+                let leader = world.resource_mut::<TicketLeaders>().0.remove(&id);
+                world.write_message(MatchTicketChanged {
+                    id,
+                    leader,
+                    outcome,
+                });
+            }
+            MatchOutput::Store(..) | MatchOutput::Wake(_) => {}
+        }
+    }
+}
+
+/// Passes the requests of the game to the node.
+fn send_matches(
+    players: Res<ClusterPlayers>,
+    mut leaders: ResMut<TicketLeaders>,
+    mut tickets: MessageReader<MatchTicket>,
+    mut cancels: MessageReader<MatchTicketCancel>,
+    mut reports: MessageReader<MatchReport>,
+    mut invalid: MessageWriter<MatchTicketInvalid>,
+) {
+    let Some(driver) = players.driver() else {
+        return;
+    };
+    let node = driver.with_node(|node, _| node.run().node);
+    driver.with_matches(|matches| {
+        for ticket in tickets.read() {
+            let members = ticket.players.iter().map(|player| TicketMember {
+                player: *player,
+                home: TicketHome {
+                    node,
+                    scene: ticket.scene.clone(),
+                },
+            });
+            let leader = ticket.players.first().copied();
+            let rating = ticket.rating.clone();
+            match matches.add_ticket(&ticket.mode, members.collect(), rating) {
+                Ok(id) => leaders.0.extend(leader.map(|leader| (id, leader))),
+                Err(error) => _ = invalid.write(MatchTicketInvalid { leader, error }),
+            }
+        }
+        for MatchTicketCancel(id) in cancels.read() {
+            if let Err(error) = matches.cancel_ticket(*id) {
+                let leader = None;
+                invalid.write(MatchTicketInvalid { leader, error });
+            }
+        }
+        for MatchReport { id, step } in reports.read() {
+            let is_known = match step {
+                MatchStep::Opened => matches.match_opened(*id),
+                MatchStep::Ended(result) => matches.end_match(*id, result.clone()),
+                MatchStep::Failed => matches.abort_match(*id),
+            };
+            if !is_known {
+                tracing::debug!(?id, "match is not played on this node");
+            }
+        }
+    });
+}

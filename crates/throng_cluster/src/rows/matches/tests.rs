@@ -1,0 +1,154 @@
+//! Transactions about matches, at their limits.
+
+use super::*;
+use crate::request::{ClusterReply, ClusterRequest, TicketMember, TicketRating};
+
+struct MatchTestRows(ClusterRows);
+
+impl MatchTestRows {
+    fn start(&mut self, name: &str) -> NodeRun {
+        let name = name.to_owned();
+        match self.0.execute(ClusterRequest::StartRun { name }, 0) {
+            ClusterReply::Started(run) => run,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn send(&mut self, request: MatchRequest, now_ms: u64) -> MatchReply {
+        match self.0.execute(ClusterRequest::Match(request), now_ms) {
+            ClusterReply::Match(reply) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn take_role(&mut self, run: NodeRun, epoch: u64, now_ms: u64) -> MatchReply {
+        let role = MATCHER_ROLE.to_owned();
+        self.send(MatchRequest::TakeRole { run, role, epoch }, now_ms)
+    }
+
+    fn heartbeat(&mut self, run: NodeRun, now_ms: u64) {
+        let reply = self
+            .0
+            .execute(ClusterRequest::Heartbeat { run, load: 0 }, now_ms);
+        assert_eq!(reply, ClusterReply::Done);
+    }
+
+    fn read(&mut self, run: NodeRun, epoch: u64, after: u64) -> (Vec<TicketChange>, u64) {
+        let read = MatchRequest::ReadTickets {
+            run,
+            epoch,
+            after,
+            changes_max: 10,
+        };
+        match self.send(read, 100) {
+            MatchReply::Tickets {
+                changes, revision, ..
+            } => (changes, revision),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn ticket(run: NodeRun, nth: u64, player: u64) -> ClusterTicket {
+    let home = TicketHome {
+        node: run.node,
+        scene: "town".to_owned(),
+    };
+    ClusterTicket {
+        id: TicketId { run, nth },
+        mode: "duel".to_owned(),
+        members: vec![TicketMember {
+            player: PlayerId(player),
+            home,
+        }],
+        rating: TicketRating::default(),
+    }
+}
+
+fn rows() -> (MatchTestRows, [NodeRun; 2]) {
+    let mut rows = MatchTestRows(ClusterRows::default());
+    let runs = ["n0", "n1"].map(|name| rows.start(name));
+    (rows, runs)
+}
+
+#[test]
+fn role_is_free_when_it_expires_or_its_owner_is_dead() {
+    let (mut rows, [one, other]) = rows();
+    assert_eq!(rows.take_role(one, 0, 0), MatchReply::Done);
+    let held = MatchReply::Refused(RefusedMatch::RoleHeld);
+    assert_eq!(rows.take_role(other, 1, 1_000), held);
+    for now_ms in [1_000, 2_000, 2_999] {
+        rows.heartbeat(one, now_ms);
+        rows.heartbeat(other, now_ms);
+    }
+    assert_eq!(rows.take_role(other, 1, 2_999), held);
+    // Not renewed.
+    assert_eq!(rows.take_role(other, 1, 3_000), MatchReply::Done);
+    let late = MatchReply::Refused(RefusedMatch::OtherEpoch);
+    assert_eq!(rows.take_role(one, 1, 3_000), late);
+    // Renewed, but its node is dead after that.
+    let role = MATCHER_ROLE.to_owned();
+    let renew = MatchRequest::RenewRole {
+        run: other,
+        role,
+        epoch: 2,
+    };
+    assert_eq!(rows.send(renew, 4_000), MatchReply::Done);
+    rows.heartbeat(one, 4_400);
+    assert_eq!(rows.take_role(one, 2, 4_499), held);
+    assert_eq!(rows.take_role(one, 2, 4_500), MatchReply::Done);
+}
+
+#[test]
+fn cancelled_ticket_cannot_be_added_any_more() {
+    let (mut rows, [run, _]) = rows();
+    let add = |nth, player| MatchRequest::AddTicket {
+        ticket: ticket(run, nth, player),
+    };
+    let cancel = |nth| MatchRequest::CancelTicket {
+        run,
+        ticket: TicketId { run, nth },
+    };
+    let gone = MatchReply::Refused(RefusedMatch::TicketGone);
+    // Cancelled before it arrives.
+    assert_eq!(rows.send(cancel(1), 0), MatchReply::Done);
+    assert_eq!(rows.send(add(1, 7), 0), gone);
+    assert_eq!(rows.send(add(2, 7), 0), MatchReply::Done);
+    assert_eq!(rows.send(add(2, 7), 0), MatchReply::Done);
+    let queued = MatchReply::Refused(RefusedMatch::PlayerQueued);
+    assert_eq!(rows.send(add(3, 7), 0), queued);
+    assert_eq!(rows.send(cancel(2), 0), MatchReply::Done);
+    // Refused before: a late copy must not succeed now.
+    assert_eq!(rows.send(add(3, 7), 0), gone);
+    assert_eq!(rows.send(add(2, 7), 0), gone);
+    assert_eq!(rows.send(add(4, 7), 0), MatchReply::Done);
+}
+
+#[test]
+fn matcher_reads_changes_once_and_deletes_cancelled_tickets() {
+    let (mut rows, [run, _]) = rows();
+    assert_eq!(rows.take_role(run, 0, 0), MatchReply::Done);
+    for nth in 1..=3 {
+        let ticket = ticket(run, nth, nth);
+        rows.send(MatchRequest::AddTicket { ticket }, 10 * nth);
+    }
+    let (changes, revision) = rows.read(run, 1, 0);
+    assert_eq!((changes.len(), revision), (3, 3));
+    assert_eq!(rows.read(run, 1, revision), (Vec::new(), 3));
+    let id = TicketId { run, nth: 2 };
+    rows.send(MatchRequest::CancelTicket { run, ticket: id }, 50);
+    let gone = (vec![TicketChange::Gone(id)], 4);
+    assert_eq!(rows.read(run, 1, 3), gone);
+    // The reply was lost.
+    assert_eq!(rows.read(run, 1, 3), gone);
+    assert_eq!(rows.0.matches.tickets.len(), 3);
+    assert_eq!(rows.read(run, 1, 4), (Vec::new(), 4));
+    assert_eq!(rows.0.matches.tickets.len(), 2);
+    // Another matcher reads those that wait.
+    let (changes, _) = rows.read(run, 1, 0);
+    let since = changes.iter().map(|change| match change {
+        TicketChange::Waits(_, since_ms) => *since_ms,
+        TicketChange::Gone(id) => panic!("{id:?}"),
+    });
+    assert_eq!(since.collect::<Vec<_>>(), [10, 30]);
+}
