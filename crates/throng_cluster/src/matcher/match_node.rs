@@ -261,13 +261,13 @@ impl MatchNode {
         hosts: &[HostLoad],
     ) -> Vec<MatchOutput> {
         let mut outputs = Vec::new();
-        if self.run != run {
-            self.end_run(&mut outputs);
-            self.run = run;
-        }
         let Some(run) = run else {
             return outputs;
         };
+        if self.run != Some(run) {
+            self.end_run(&mut outputs);
+            self.run = Some(run);
+        }
         hosts.clone_into(&mut self.hosts);
         let timeout_ms = self.settings.request_timeout_ms;
         for work in self.requests.take_overdue(now_ms, timeout_ms) {
