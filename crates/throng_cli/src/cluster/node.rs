@@ -9,9 +9,9 @@ use throng::net::PROTOCOL_ID;
 use throng::prelude::*;
 use throng::sim::clock::Stopwatch;
 use throng_cluster::{
-    BusPeer, ClusterPlayer, ClusterPlayers, ClusterSessionsPlugin, ClusterStore, DriverSettings,
-    DriverStartError, FrozenPlayer, GatewayPort, LinkSettings, NodeDriver, PlayerLogOut,
-    PostgresRows, attach_node,
+    BusPeer, ClusterPlayer, ClusterPlayers, ClusterRequest, ClusterSessionsPlugin, ClusterStore,
+    DriverSettings, DriverStartError, FrozenPlayer, GatewayPort, LinkSettings, NodeDriver,
+    PlayerLogOut, PostgresRows, attach_node,
 };
 use throng_inspect::{AppMetrics, InspectPlugin, InspectSettings, ServerHealth, open_inspector};
 
@@ -118,7 +118,16 @@ impl NodeCommand {
         let ended = self.serve(&mut server, &port);
         close(&mut server);
         if let Some(driver) = server.world_mut().resource_mut::<ClusterPlayers>().close() {
+            let run = driver.with_node(|node, _| node.run());
             driver.stop();
+            // This process ends before its threads would do it. Without it, others find out in 1.5 s.
+            let ended_run = self.store.rows().and_then(|mut rows| {
+                let reply = rows.execute(&ClusterRequest::EndRun { run });
+                reply.map_err(super::store_args::failed)
+            });
+            if let Err(error) = ended_run {
+                tracing::warn!(%error, "node not marked as ended");
+            }
         }
         ended
     }
