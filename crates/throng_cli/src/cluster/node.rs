@@ -18,7 +18,7 @@ use throng_inspect::{AppMetrics, InspectPlugin, InspectSettings, ServerHealth, o
 use super::bus_args::{BusArguments, connect};
 use super::metrics;
 use super::store_args::StoreArguments;
-use super::world::{ClusterWorld, OpenScenes, WorldFile, WorldPlugin};
+use super::world::{ClusterWorld, OpenScenes, WorldFile, WorldGamePlugin};
 use crate::seconds::seconds;
 use crate::{CliError, CliStatus, cores, is_interrupted, listen_for_interrupt, print};
 
@@ -30,7 +30,10 @@ const CLOSE_TICKS_MAX: u64 = 200;
 
 /// Arguments of `throng node`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    override_usage = "throng node [OPTIONS] --name <NAME> --bus <URL> --store <URL>\n                   --cluster-key <FILE> <WORLD>",
+    after_help = EXAMPLES
+)]
 pub(crate) struct NodeCommand {
     /// World file, or the name of a built-in world: three_towns
     world: String,
@@ -96,7 +99,7 @@ impl NodeCommand {
             .plugins((
                 InspectPlugin,
                 ClusterSessionsPlugin,
-                WorldPlugin(ClusterWorld(file)),
+                WorldGamePlugin(ClusterWorld(file)),
             ))
             .build();
         let world = server.world_mut();
