@@ -203,7 +203,7 @@ pub fn start_udp_server(
         keys.into(),
         settings.udp.clients_max,
     )?;
-    UdpServer::start(socket, settings.udp.clone(), gate, handler).map_err(of_socket)
+    UdpServer::start(socket, settings.udp, gate, handler).map_err(of_socket)
 }
 
 /// Where the threads of a transport report connections and messages.

@@ -95,3 +95,52 @@ impl MetricsServer {
         self.is_ready.store(false, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use crate::exposition::MetricType;
+
+    /// The status of the reply to a request, and its body.
+    fn reply(server: &MetricsServer, request: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let head = format!("{request} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let status = text.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = text.split_once("\r\n\r\n").unwrap().1;
+        (status, body.to_owned())
+    }
+
+    #[test]
+    fn metrics_are_gathered_per_request_and_readiness_ends() {
+        let count = std::sync::atomic::AtomicU32::new(0);
+        let gather = move || {
+            let family = MetricFamily::new("game_requests", MetricType::Gauge, "Requests.");
+            let nth = count.fetch_add(1, Ordering::Relaxed);
+            vec![family.value(f64::from(nth))]
+        };
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = MetricsServer::start(address, PortSettings::default(), gather).unwrap();
+        for nth in 0..2 {
+            let (status, body) = reply(&server, "GET /metrics");
+            assert_eq!(status, 200);
+            assert!(body.contains(&format!("game_requests {nth}\n")), "{body}");
+        }
+        assert_eq!(reply(&server, "GET /readyz").0, 200);
+        server.set_stopping();
+        for (request, expected) in [
+            ("GET /readyz", 503),
+            ("GET /healthz", 200),
+            ("POST /metrics", 405),
+            ("GET /", 404),
+        ] {
+            assert_eq!(reply(&server, request).0, expected, "{request}");
+        }
+    }
+}

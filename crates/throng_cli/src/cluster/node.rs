@@ -9,16 +9,16 @@ use throng::net::PROTOCOL_ID;
 use throng::prelude::*;
 use throng::sim::clock::Stopwatch;
 use throng_cluster::{
-    BusPeer, ClusterPlayer, ClusterPlayers, ClusterSessionsPlugin, ClusterStore, DriverSettings,
-    DriverStartError, FrozenPlayer, GatewayPort, LinkSettings, NodeDriver, PlayerLogOut,
-    PostgresRows, attach_node,
+    BusPeer, ClusterPlayer, ClusterPlayers, ClusterRequest, ClusterSessionsPlugin, ClusterStore,
+    DriverSettings, DriverStartError, FrozenPlayer, GatewayPort, LinkSettings, NodeDriver,
+    PlayerLogOut, PostgresRows, attach_node,
 };
 use throng_inspect::{AppMetrics, InspectPlugin, InspectSettings, ServerHealth, open_inspector};
 
 use super::bus_args::{BusArguments, connect};
 use super::metrics;
 use super::store_args::StoreArguments;
-use super::world::{ClusterWorld, OpenScenes, WorldFile, WorldPlugin};
+use super::world::{ClusterWorld, OpenScenes, WorldFile, WorldGamePlugin};
 use crate::seconds::seconds;
 use crate::{CliError, CliStatus, cores, is_interrupted, listen_for_interrupt, print};
 
@@ -30,7 +30,10 @@ const CLOSE_TICKS_MAX: u64 = 200;
 
 /// Arguments of `throng node`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    override_usage = "throng node [OPTIONS] --name <NAME> --bus <URL> --store <URL>\n                   --cluster-key <FILE> <WORLD>",
+    after_help = EXAMPLES
+)]
 pub(crate) struct NodeCommand {
     /// World file, or the name of a built-in world: three_towns
     world: String,
@@ -96,7 +99,7 @@ impl NodeCommand {
             .plugins((
                 InspectPlugin,
                 ClusterSessionsPlugin,
-                WorldPlugin(ClusterWorld(file)),
+                WorldGamePlugin(ClusterWorld(file)),
             ))
             .build();
         let world = server.world_mut();
@@ -118,7 +121,16 @@ impl NodeCommand {
         let ended = self.serve(&mut server, &port);
         close(&mut server);
         if let Some(driver) = server.world_mut().resource_mut::<ClusterPlayers>().close() {
+            let run = driver.with_node(|node, _| node.run());
             driver.stop();
+            // This process ends before its threads would do it. Without it, others find out in 1.5 s.
+            let ended_run = self.store.rows().and_then(|mut rows| {
+                let reply = rows.execute(&ClusterRequest::EndRun { run });
+                reply.map_err(super::store_args::failed)
+            });
+            if let Err(error) = ended_run {
+                tracing::warn!(%error, "node not marked as ended");
+            }
         }
         ended
     }

@@ -9,10 +9,10 @@ use super::{BusFull, BusPeer, BusSignal, BusTransport};
 
 /// Connects the peers of one process. Clones are the same bus.
 #[derive(Clone, Debug, Default)]
-pub struct LocalBus(Arc<Mutex<LocalPeers>>);
+pub struct LocalBus(Arc<Mutex<LocalTransports>>);
 
 #[derive(Debug, Default)]
-struct LocalPeers {
+struct LocalTransports {
     inboxes: BTreeMap<BusPeer, BusInbox>,
     /// Of all transports, also of those that were replaced.
     listeners: BTreeMap<u64, BusInbox>,
@@ -20,7 +20,7 @@ struct LocalPeers {
 }
 
 impl LocalBus {
-    fn peers(&self) -> MutexGuard<'_, LocalPeers> {
+    fn peers(&self) -> MutexGuard<'_, LocalTransports> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

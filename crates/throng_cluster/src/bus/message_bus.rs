@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn own_message_to_all_is_skipped_and_that_of_a_newer_process_arrives() {
+    fn own_message_to_all_is_skipped_unless_of_a_newer_process() {
         let bus = LocalBus::default();
         let mut older = end_with(&bus, A, 5, 7);
         let mut newer = end_with(&bus, A, 6, 7);

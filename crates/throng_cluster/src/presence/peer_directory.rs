@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn other_protocol_is_ignored_and_newer_process_of_the_same_id_is_a_clash() {
+    fn other_protocol_is_ignored_and_newer_own_process_is_a_clash() {
         let mut directory = PeerDirectory::new(GATEWAY, 5, presence("g"));
         let other = PeerPresence {
             protocol_id: 9,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fleet::FleetState;
-use super::walker::WalkerEvent;
+use super::walker::DemoWalkerEvent;
 use crate::cluster::world::WorldFile;
 use crate::terminal::wrapped;
 
@@ -50,17 +50,17 @@ fn shown(value: Option<Duration>) -> String {
 
 impl DemoFigures {
     /// Counts an event. `state` says which scenes are on the same node.
-    pub fn count(&mut self, event: &WalkerEvent, state: &FleetState, world: &WorldFile) {
+    pub fn count(&mut self, event: &DemoWalkerEvent, state: &FleetState, world: &WorldFile) {
         match event {
-            WalkerEvent::Entered => self.entered += 1,
-            WalkerEvent::Disconnected(cause) => {
+            DemoWalkerEvent::Entered => self.entered += 1,
+            DemoWalkerEvent::Disconnected(cause) => {
                 tracing::info!(cause, "client disconnected");
                 self.disconnects += 1;
                 if let Some(kill) = &mut self.kill {
                     kill.disconnects += 1;
                 }
             }
-            WalkerEvent::ChangedScene { from, to, pause } => {
+            DemoWalkerEvent::ChangedScene { from, to, pause } => {
                 let owner = |place: &u16| {
                     let scene = world.scenes.get(usize::from(*place));
                     scene.and_then(|scene| state.owner(&scene.name))
@@ -78,7 +78,7 @@ impl DemoFigures {
                     None => {}
                 }
             }
-            WalkerEvent::Returned { pause } => {
+            DemoWalkerEvent::Returned { pause } => {
                 if let Some(kill) = &mut self.kill {
                     kill.outages.push(*pause);
                 }
@@ -212,7 +212,7 @@ mod tests {
         let change = |figures: &mut DemoFigures, from, to, ms| {
             let pause = Duration::from_millis(ms);
             figures.count(
-                &WalkerEvent::ChangedScene { from, to, pause },
+                &DemoWalkerEvent::ChangedScene { from, to, pause },
                 &state,
                 &world,
             );

@@ -1,7 +1,7 @@
 //! `throng cluster demo`: a whole cluster on this machine, with clients that walk through portals.
 //!
 //! ```text
-//! Servers: nats-server, Postgres ◀─ DemoProcess: throng node, throng gateway ◀═ UDP ═ Walker, in this process
+//! Servers: nats-server, Postgres ◀─ DemoProcess: throng node, throng gateway ◀═ UDP ═ DemoWalker, in this process
 //!                                   Fleet: starts, kills and restarts them       DemoFigures: what they saw
 //! ```
 //!

@@ -7,9 +7,9 @@ use super::Demo;
 use super::figures::DemoFigures;
 use super::fleet::{Fleet, FleetState};
 use super::servers::DemoServers;
-use super::walker::Walker;
+use super::walker::DemoWalker;
 use crate::cluster::store_args::failed;
-use crate::cluster::world::{PlayerRecord, WorldFile};
+use crate::cluster::world::{TravellerRecord, WorldFile};
 use crate::key_file::KeyFile;
 use crate::terminal::wrapped;
 use crate::{CliError, CliStatus, is_interrupted, print};
@@ -45,7 +45,7 @@ enum KillStep {
 
 /// The run.
 pub(super) struct Play<'w> {
-    walkers: Vec<Walker>,
+    walkers: Vec<DemoWalker>,
     world: &'w WorldFile,
     figures: DemoFigures,
     state: FleetState,
@@ -95,7 +95,7 @@ impl<'w> Play<'w> {
             let mut gateways = fleet.gateways().to_vec();
             let own = player as usize % gateways.len();
             gateways.rotate_left(own);
-            self.walkers.push(Walker::new(player, gateways, key)?);
+            self.walkers.push(DemoWalker::new(player, gateways, key)?);
         }
         let walk_time = demo.seconds.map(Duration::from_secs_f64);
         let is_complete = self.walk(walk_time, fleet)?;
@@ -232,7 +232,7 @@ impl<'w> Play<'w> {
         let mut gold = 0;
         for player in &players {
             // A player that was never saved has what it was given.
-            let record = PlayerRecord::from_bytes(&player.record.bytes);
+            let record = TravellerRecord::from_bytes(&player.record.bytes);
             gold += u64::from(record.map_or(self.world.gold, |record| record.gold));
         }
         let saved = players.iter().filter(|player| !player.is_owned).count();

@@ -20,7 +20,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// What a walker has seen.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum WalkerEvent {
+pub(super) enum DemoWalkerEvent {
     /// It is in the world for the first time.
     Entered,
     /// It is in another scene, both by number; from the last packet of the one to the first of the other.
@@ -35,7 +35,7 @@ pub(super) enum WalkerEvent {
 const OUT_AFTER: Duration = Duration::from_millis(500);
 
 /// A client and its player.
-pub(super) struct Walker {
+pub(super) struct DemoWalker {
     pub player: u64,
     client: Client,
     /// The addresses of the gateways, its own first.
@@ -58,7 +58,7 @@ fn connect(player: u64, gateways: &[SocketAddr], key: TokenKey) -> Result<Client
     client.map_err(|error| CliError::new(format!("client {player}: {error}")))
 }
 
-impl Walker {
+impl DemoWalker {
     pub fn new(player: u64, gateways: Vec<SocketAddr>, key: TokenKey) -> Result<Self, CliError> {
         Ok(Self {
             client: connect(player, &gateways, key)?,
@@ -92,7 +92,7 @@ impl Walker {
         &mut self,
         now: Instant,
         world: &WorldFile,
-        events: &mut Vec<WalkerEvent>,
+        events: &mut Vec<DemoWalkerEvent>,
     ) -> Result<(), CliError> {
         if let Some(retry_at) = self.retry_at {
             if now < retry_at {
@@ -103,7 +103,7 @@ impl Walker {
         }
         if let Err(error) = self.client.update(now) {
             if self.attempts == 0 {
-                events.push(WalkerEvent::Disconnected(error.to_string()));
+                events.push(DemoWalkerEvent::Disconnected(error.to_string()));
             }
             self.is_in_world = false;
             self.retry_at = Some(now + RETRY_DELAY);
@@ -138,16 +138,16 @@ impl Walker {
     }
 
     /// A packet has arrived in a scene.
-    fn see(&mut self, place: u16, now: Instant, events: &mut Vec<WalkerEvent>) {
+    fn see(&mut self, place: u16, now: Instant, events: &mut Vec<DemoWalkerEvent>) {
         match self.last_seen.replace((place, now)) {
-            None => events.push(WalkerEvent::Entered),
+            None => events.push(DemoWalkerEvent::Entered),
             Some((from, then)) => {
                 let pause = now.saturating_duration_since(then);
                 if from != place {
                     let to = place;
-                    events.push(WalkerEvent::ChangedScene { from, to, pause });
+                    events.push(DemoWalkerEvent::ChangedScene { from, to, pause });
                 } else if pause >= OUT_AFTER {
-                    events.push(WalkerEvent::Returned { pause });
+                    events.push(DemoWalkerEvent::Returned { pause });
                 }
             }
         }

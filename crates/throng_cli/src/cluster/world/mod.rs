@@ -8,7 +8,7 @@
 //!
 //! | file | contains |
 //! |---|---|
-//! | `world_file`, `world_check` | the format of world files; what they must not contain |
+//! | `world_file`, `world_check`, `world_load` | the format of world files; what they must not contain; how they are read |
 //! | `player_record` | what is saved of a player, and goes with it to another node |
 //! | `scenes` | the scenes that this node runs, and their NPCs |
 //! | `players` | players arrive and leave |
@@ -24,9 +24,10 @@ mod trade;
 mod travel;
 mod world_check;
 mod world_file;
+mod world_load;
 
-pub(super) use player_record::{PLACE_WAITING, PlayerRecord};
-pub(super) use players::{Gold, Place};
+pub(super) use player_record::{PLACE_WAITING, TravellerRecord};
+pub(super) use players::{Coins, Place};
 pub(super) use scenes::OpenScenes;
 pub(super) use world_file::WorldFile;
 
@@ -44,9 +45,9 @@ use players::WorldHooks;
 pub(super) struct ClusterWorld(pub Arc<WorldFile>);
 
 /// The game.
-pub(super) struct WorldPlugin(pub ClusterWorld);
+pub(super) struct WorldGamePlugin(pub ClusterWorld);
 
-impl Plugin for WorldPlugin {
+impl Plugin for WorldGamePlugin {
     fn build(&self, app: &mut App) {
         let think = (
             scenes::walk,
@@ -58,7 +59,7 @@ impl Plugin for WorldPlugin {
         app.insert_resource(self.0.clone())
             .add_plugins(ClusterPlugin::new(WorldHooks(self.0.clone())))
             .init_resource::<OpenScenes>()
-            .replicate::<Gold>()
+            .replicate::<Coins>()
             .replicate::<Place>()
             .add_systems(
                 FixedPreUpdate,

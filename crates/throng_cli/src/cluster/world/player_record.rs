@@ -10,14 +10,14 @@ pub(in crate::cluster) const PLACE_WAITING: u16 = u16::MAX;
 
 /// A player.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cluster) struct PlayerRecord {
+pub(in crate::cluster) struct TravellerRecord {
     pub gold: u32,
     /// The name of its scene, and its place there in metres.
     pub scene: String,
     pub at_m: Vec2,
 }
 
-impl PlayerRecord {
+impl TravellerRecord {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![VERSION];
         bytes.extend_from_slice(&self.gold.to_le_bytes());
@@ -50,18 +50,18 @@ mod tests {
 
     #[test]
     fn record_survives_its_bytes_and_other_bytes_are_none() {
-        let record = PlayerRecord {
+        let record = TravellerRecord {
             gold: 1 << 20,
             scene: "größe".to_owned(),
             at_m: Vec2::new(1.5, 70.25),
         };
         let bytes = record.to_bytes();
-        assert_eq!(PlayerRecord::from_bytes(&bytes), Some(record));
+        assert_eq!(TravellerRecord::from_bytes(&bytes), Some(record));
         for length in 0..13 {
-            assert_eq!(PlayerRecord::from_bytes(&bytes[..length]), None);
+            assert_eq!(TravellerRecord::from_bytes(&bytes[..length]), None);
         }
         let mut other = bytes;
         other[0] = 2;
-        assert_eq!(PlayerRecord::from_bytes(&other), None);
+        assert_eq!(TravellerRecord::from_bytes(&other), None);
     }
 }

@@ -1,31 +1,38 @@
 //! Players arrive and leave.
 
 use bevy_ecs::prelude::*;
+use glam::Vec2;
 use throng::prelude::*;
 use throng_cluster::{ClusterRecord, PlayerHooks};
 
 use super::ClusterWorld;
-use super::player_record::{PLACE_WAITING, PlayerRecord};
+use super::player_record::{PLACE_WAITING, TravellerRecord};
 use super::scenes::OpenScenes;
-use super::travel::Destination;
 
 /// Coins of a player.
 #[derive(Component, Clone, Copy, Debug, Replicate)]
 #[replicate(audience = Audience::OWNER)]
-pub(in crate::cluster) struct Gold(pub u32);
+pub(in crate::cluster) struct Coins(pub u32);
 
 /// In which scene of the world file a player is, by number; [`PLACE_WAITING`] in a waiting room. For its client.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Replicate)]
 #[replicate(audience = Audience::OWNER)]
 pub(in crate::cluster) struct Place(pub u16);
 
+/// Where a player is on its way to.
+#[derive(Component, Clone, Debug)]
+pub(super) struct Destination {
+    pub scene: String,
+    pub at_m: Vec2,
+}
+
 /// How players become records and the other way round.
 pub(super) struct WorldHooks(pub ClusterWorld);
 
 impl WorldHooks {
-    fn new_player(&self) -> PlayerRecord {
+    fn new_player(&self) -> TravellerRecord {
         let world = &self.0.0;
-        PlayerRecord {
+        TravellerRecord {
             gold: world.gold,
             scene: world.start.clone(),
             at_m: world.start_at_m,
@@ -35,16 +42,16 @@ impl WorldHooks {
 
 impl PlayerHooks for WorldHooks {
     fn on_collect(&self, world: &World, player: Entity) -> Vec<u8> {
-        let gold = world.get::<Gold>(player).map_or(0, |gold| gold.0);
+        let gold = world.get::<Coins>(player).map_or(0, |gold| gold.0);
         let (scene, at_m) = whereabouts(world, player);
-        PlayerRecord { gold, scene, at_m }.to_bytes()
+        TravellerRecord { gold, scene, at_m }.to_bytes()
     }
 
     fn on_receive(&self, world: &mut World, player: PlayerId, record: &ClusterRecord) -> Entity {
         let state = if record.revision == 0 {
             self.new_player()
         } else {
-            PlayerRecord::from_bytes(&record.bytes).unwrap_or_else(|| {
+            TravellerRecord::from_bytes(&record.bytes).unwrap_or_else(|| {
                 tracing::error!(
                     player = player.0,
                     "record unreadable: the player begins anew"
@@ -64,7 +71,7 @@ impl PlayerHooks for WorldHooks {
             Player,
             player,
             MaxSpeed(self.0.0.speed_m_s),
-            Gold(state.gold),
+            Coins(state.gold),
             Place(place),
         );
         let entity = world.spawn((own, InScene(scene), Position(at_m), Viewer::default()));
@@ -79,7 +86,7 @@ impl PlayerHooks for WorldHooks {
 }
 
 /// The scene of a player and its place there: those that it is on its way to, if there are any.
-fn whereabouts(world: &World, player: Entity) -> (String, glam::Vec2) {
+fn whereabouts(world: &World, player: Entity) -> (String, Vec2) {
     if let Some(destination) = world.get::<Destination>(player) {
         return (destination.scene.clone(), destination.at_m);
     }

@@ -7,7 +7,7 @@ use throng::prelude::*;
 use throng_cluster::{ClusterPlayer, FrozenPlayer, PlayerExchange};
 
 use super::ClusterWorld;
-use super::players::Gold;
+use super::players::Coins;
 
 /// Between two exchanges of the players of a scene, in seconds.
 const INTERVAL_S: f64 = 1.0;
@@ -16,7 +16,7 @@ const INTERVAL_S: f64 = 1.0;
 pub(super) fn trade(
     world: Res<ClusterWorld>,
     tick: Res<SimTick>,
-    mut players: Query<(Entity, &ClusterPlayer, &InScene, &mut Gold), Without<FrozenPlayer>>,
+    mut players: Query<(Entity, &ClusterPlayer, &InScene, &mut Coins), Without<FrozenPlayer>>,
     mut exchanges: MessageWriter<PlayerExchange>,
 ) {
     let interval = ((world.0.tick_hz * INTERVAL_S) as u64).max(1);

@@ -1,21 +1,13 @@
 //! Players go to other scenes: through portals, from the waiting room, and when their scene runs elsewhere now.
 
 use bevy_ecs::prelude::*;
-use glam::Vec2;
 use throng::prelude::*;
 use throng::world::SceneObjects;
 use throng_cluster::{ClusterPlayer, ClusterScenes, FrozenPlayer, PlayerMove};
 
 use super::ClusterWorld;
-use super::players::Place;
+use super::players::{Destination, Place};
 use super::scenes::{ClosingScene, OpenScenes};
-
-/// Where a player is on its way to.
-#[derive(Component, Clone, Debug)]
-pub(super) struct Destination {
-    pub scene: String,
-    pub at_m: Vec2,
-}
 
 /// Players that this node may change.
 type FreePlayers = (With<ClusterPlayer>, Without<FrozenPlayer>);

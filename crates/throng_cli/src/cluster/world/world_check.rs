@@ -28,7 +28,8 @@ struct WorldProblem {
 pub(super) fn check(world: &WorldFile, file: &str, text: &str) -> Result<(), CliError> {
     let checked = check_world(world).and_then(|()| {
         let scenes = world.scenes.iter();
-        { scenes }.try_for_each(|scene| check_scene(world, scene))
+        { scenes }.try_for_each(|scene| check_scene(world, scene))?;
+        check_start(world)
     });
     checked.map_err(|problem| {
         let (line, column, length) = place_of(&problem.near, text);
@@ -38,10 +39,11 @@ pub(super) fn check(world: &WorldFile, file: &str, text: &str) -> Result<(), Cli
 
 /// The line, column and length of a text, each part of which is after the one before.
 fn place_of(near: &[String], text: &str) -> (usize, usize, usize) {
-    let (mut at, mut length) = (0, 1);
+    let (mut at, mut end, mut length) = (0, 0, 1);
     for part in near {
-        if let Some(found) = text[at..].find(part.as_str()) {
-            at += found;
+        if let Some(found) = text[end..].find(part.as_str()) {
+            at = end + found;
+            end = at + part.len();
             length = part.chars().count();
         }
     }
@@ -80,8 +82,12 @@ fn check_world(world: &WorldFile) -> Result<(), WorldProblem> {
         let name = quoted(two[0]);
         let message = format!("two scenes have the name {name}: expected another name for one");
         let declared = format!("name: {name}");
-        return Err(problem(message, &[&declared, &declared[1..]]));
+        return Err(problem(message, &[&declared, &declared]));
     }
+    Ok(())
+}
+
+fn check_start(world: &WorldFile) -> Result<(), WorldProblem> {
     let Some(start) = world.scene(&world.start) else {
         let message = format!("start: no scene has the name `{}`", world.start);
         return Err(problem(message, &["start:", &quoted(&world.start)]));
@@ -99,7 +105,7 @@ fn check_scene(world: &WorldFile, scene: &WorldScene) -> Result<(), WorldProblem
     let is_name = |name: &str| (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0');
     if !is_name(&scene.name) {
         let message = format!("name: expected 1 to {NAME_BYTES_MAX} bytes, found {name}");
-        return refuse(message, "name");
+        return Err(problem(message, &[&name]));
     }
     let size_m = scene.size_m;
     if !(SIDES_M.contains(&size_m.x) && SIDES_M.contains(&size_m.y)) {
@@ -186,84 +192,87 @@ mod tests {
     ],
 )"#;
 
+    /// What is replaced in the world, by what, and where and how this is reported.
+    const CASES: [(&str, &str, &str, &str); 13] = [
+        (
+            "start: \"a\"",
+            "start: \"c\"",
+            "2:12",
+            "no scene has the name `c`",
+        ),
+        (
+            "(10, 10)",
+            "(10, 60)",
+            "2:17",
+            "start_at_m: expected a place in `a`",
+        ),
+        (
+            "\"b\", size",
+            "\"a\", size",
+            "7:15",
+            "two scenes have the name",
+        ),
+        (
+            "to: \"b\"",
+            "to: \"d\"",
+            "5:53",
+            "portal to `d`: no scene has that name",
+        ),
+        (
+            "(50, 40)",
+            "(50, 4)",
+            "4:26",
+            "size_m: expected 10 to 2000 m",
+        ),
+        (
+            "npcs: 5",
+            "npcs: 5000",
+            "7:44",
+            "npcs: expected at most 2000",
+        ),
+        (
+            "\"n1\"",
+            "\"\"",
+            "7:53",
+            "pinned_to: expected the name of a node",
+        ),
+        (
+            "(40, 20)",
+            "(40, 90)",
+            "5:20",
+            "at_m: expected a place in `a`",
+        ),
+        (
+            "radius_m: 3, to: \"b\"",
+            "radius_m: 90, to: \"b\"",
+            "5:36",
+            "radius_m: expected",
+        ),
+        (
+            "(10, 20)",
+            "(10, 29.5)",
+            "5:53",
+            "arrive_at_m: expected a place in `b`",
+        ),
+        ("(10, 20)", "(24, 20)", "5:53", "is within a portal of `b`"),
+        (
+            "start: ",
+            "tick_hz: 0, start: ",
+            "2:5",
+            "tick_hz: expected 1 to 120",
+        ),
+        (
+            "start: ",
+            "speed_m_s: 0, start: ",
+            "2:5",
+            "speed_m_s: expected 0.5 to 50",
+        ),
+    ];
+
     #[test]
     fn problems_are_shown_at_their_place() {
         assert!(WorldFile::parse("w.ron", WORLD).is_ok());
-        for (from, to, place, expected) in [
-            (
-                "start: \"a\"",
-                "start: \"c\"",
-                "2:12",
-                "no scene has the name `c`",
-            ),
-            (
-                "(10, 10)",
-                "(10, 60)",
-                "2:17",
-                "start_at_m: expected a place in `a`",
-            ),
-            (
-                "\"b\", size",
-                "\"a\", size",
-                "7:15",
-                "two scenes have the name",
-            ),
-            (
-                "to: \"b\"",
-                "to: \"d\"",
-                "5:53",
-                "portal to `d`: no scene has that name",
-            ),
-            (
-                "(50, 40)",
-                "(50, 4)",
-                "4:26",
-                "size_m: expected 10 to 2000 m",
-            ),
-            (
-                "npcs: 5",
-                "npcs: 5000",
-                "7:43",
-                "npcs: expected at most 2000",
-            ),
-            (
-                "\"n1\"",
-                "\"\"",
-                "7:52",
-                "pinned_to: expected the name of a node",
-            ),
-            (
-                "(40, 20)",
-                "(40, 90)",
-                "5:20",
-                "at_m: expected a place in `a`",
-            ),
-            (
-                "radius_m: 3, to: \"b\"",
-                "radius_m: 90, to: \"b\"",
-                "5:36",
-                "radius_m: expected",
-            ),
-            (
-                "(10, 20)",
-                "(10, 29.5)",
-                "5:53",
-                "arrive_at_m: expected a place in `b`",
-            ),
-            ("(10, 20)", "(24, 20)", "5:53", "is within a portal of `b`"),
-            (
-                "start: ",
-                "tick_hz: 0, start: ",
-                "2:5",
-                "tick_hz: expected 1 to 120",
-            ),
-            (
-                "start: ",
-                "speed_m_s: 0, start: ",
-                "2:5",
-                "speed_m_s: expected 0.5 to 50",
-            ),
-        ] {
+        for (from, to, place, expected) in CASES {
             let text = WORLD.replacen(from, to, 1);
             assert_ne!(text, WORLD, "{from}");
             let error = WorldFile::parse("w.ron", &text).unwrap_err();
