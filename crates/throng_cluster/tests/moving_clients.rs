@@ -352,7 +352,7 @@ fn play(carrier: Carrier, moves: usize) {
 }
 
 #[test]
-fn client_keeps_its_connection_from_node_to_node_and_after_a_crash() {
+fn client_keeps_its_connection_between_nodes_and_in_a_crash() {
     play(Carrier::Memory(LocalBus::default()), 20);
 }
 

@@ -20,6 +20,29 @@ struct Far {
 }
 
 impl Far {
+    /// Another process takes over. It has simulated for a shorter time, in longer ticks; its object has the numbers of the former one.
+    fn take_over(&mut self) {
+        self.tick = 3;
+        self.send(0.5, |bytes| {
+            let hello = Hello {
+                client: 9,
+                tick_millihertz: 10_000,
+                tick: 3,
+                mtu_bytes: 1_200,
+            };
+            hello.write(bytes);
+            SessionNotice::Resumed { keeps_state: false }.write(bytes);
+            let token = ResumeToken([5; 16]);
+            SessionNotice::Welcome { player: 7, token }.write(bytes);
+            write_scene(bytes, 1, Vec2::splat(50.0));
+            write_controlled_object(bytes, OWN, 0);
+            let at = Motion::of(3, Vec2::splat(30.0), Vec2::ZERO, 0, 0);
+            write_snapshot_header(bytes, OWN, 0, 0, at, 0);
+            write_own_position(bytes, Vec2::splat(30.0));
+            write_own_speed(bytes, 2.0);
+        });
+    }
+
     /// A session that has logged in and controls an object at (10, 10).
     fn new() -> Self {
         let mut far = Self {
@@ -173,26 +196,7 @@ fn session_continues_with_another_server_process() {
     assert!(far.session.server_tick(0.1).is_some());
     let old_ping = far.session.clock.as_mut().unwrap().start_ping(0.04);
     far.events();
-    // The other process has simulated for a shorter time, in longer ticks; its object has the numbers of the former one.
-    far.tick = 3;
-    far.send(0.5, |bytes| {
-        let hello = Hello {
-            client: 9,
-            tick_millihertz: 10_000,
-            tick: 3,
-            mtu_bytes: 1_200,
-        };
-        hello.write(bytes);
-        SessionNotice::Resumed { keeps_state: false }.write(bytes);
-        let token = ResumeToken([5; 16]);
-        SessionNotice::Welcome { player: 7, token }.write(bytes);
-        write_scene(bytes, 1, Vec2::splat(50.0));
-        write_controlled_object(bytes, OWN, 0);
-        let at = Motion::of(3, Vec2::splat(30.0), Vec2::ZERO, 0, 0);
-        write_snapshot_header(bytes, OWN, 0, 0, at, 0);
-        write_own_position(bytes, Vec2::splat(30.0));
-        write_own_speed(bytes, 2.0);
-    });
+    far.take_over();
     let events = far.events();
     assert_eq!(
         events[0],

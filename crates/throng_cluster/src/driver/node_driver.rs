@@ -10,10 +10,12 @@ use std::time::Duration;
 use throng_core::clock::Stopwatch;
 
 use super::lanes::StoreLanes;
+use super::matches::DrivenMatches;
 use super::node_thread::{DriverState, DriverStats, SharedDriver, run};
 use super::start::{DriverSettings, DriverStartError, start_run};
 use crate::bus::{BusPeer, BusRelay, BusStats, MessageBus};
 use crate::ids::NodeRun;
+use crate::matcher::{MatchNode, MatchOutput};
 use crate::node::ClusterNode;
 use crate::presence::{KnownPeer, PeerDirectory, PeerPresence};
 use crate::request::{NodeEntry, SceneDeclaration, SceneEntry};
@@ -127,6 +129,29 @@ impl NodeDriver {
     #[must_use]
     pub fn node_named(&self, name: &str) -> Option<NodeRun> {
         self.shared.state().node_named(name)
+    }
+
+    /// This node takes part in matches from now on: it can queue players, play matches, and be the matcher. Call it once, before players
+    /// come.
+    pub fn open_matches(&self, node: MatchNode) {
+        let outputs = Vec::new();
+        self.with_state(|state, _| state.matches = Some(DrivenMatches { node, outputs }));
+    }
+
+    /// Reads or changes the node's part in matches; `None` if it takes no part. The work is done under a lock, so it has to be short.
+    pub fn with_matches<T>(&self, work: impl FnOnce(&mut MatchNode) -> T) -> Option<T> {
+        self.with_state(|state, _| {
+            let matches = state.matches.as_mut();
+            matches.map(|matches| work(&mut matches.node))
+        })
+    }
+
+    /// What the tick has to do for matches since the last call. The driver itself sends requests to the store and wake-ups.
+    pub fn take_match_outputs(&self) -> Vec<MatchOutput> {
+        self.with_state(|state, _| {
+            let matches = state.matches.as_mut();
+            matches.map_or_else(Vec::new, |matches| std::mem::take(&mut matches.outputs))
+        })
     }
 
     /// All nodes, as the store has sent them last.

@@ -11,8 +11,8 @@ use super::lanes::StoreLanes;
 use super::matches::DrivenMatches;
 use crate::bus::{BusEvent, BusMessage, BusPeer, BusRelay, MessageBus};
 use crate::ids::NodeRun;
-use crate::matcher::is_match_request;
-use crate::node::{ClusterNode, NodeOutput};
+use crate::matcher::{MatchOutput, is_match_request};
+use crate::node::{ClusterNode, NodeOutput, RequestId};
 use crate::presence::{PeerChange, PeerDirectory};
 use crate::request::{ClusterReply, ClusterRequest, NodeEntry};
 
@@ -134,7 +134,49 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
 }
 
 impl DriverState {
-    pub fn dispatch(&mut self, output: NodeOutput, lanes: &StoreLanes) {
+    /// Another node says that something has changed for this one, or that was lost.
+    fn on_wake(&mut self, now_ms: u64) {
+        self.node.on_wake(now_ms);
+        if let Some(matches) = &mut self.matches {
+            matches.node.on_wake(now_ms);
+        }
+    }
+
+    fn poll_matches(&mut self, now_ms: u64, lanes: &StoreLanes) {
+        let run = self.node.is_valid(now_ms).then(|| self.node.run());
+        let matches = self.matches.as_mut();
+        let outputs = matches.map(|matches| matches.poll(now_ms, run, &self.nodes));
+        self.dispatch_matches(outputs.unwrap_or_default(), lanes);
+    }
+
+    /// `None`: the outcome of the request is unknown.
+    fn on_match_reply(
+        &mut self,
+        now_ms: u64,
+        id: RequestId,
+        reply: Option<ClusterReply>,
+        lanes: &StoreLanes,
+    ) {
+        let matches = self.matches.as_mut();
+        let outputs = matches.map(|matches| matches.on_reply(now_ms, id, reply));
+        self.dispatch_matches(outputs.unwrap_or_default(), lanes);
+    }
+
+    fn dispatch_matches(&mut self, outputs: Vec<MatchOutput>, lanes: &StoreLanes) {
+        for output in outputs {
+            match output {
+                MatchOutput::Store(id, request) => {
+                    self.stats.requests += 1;
+                    lanes.send(Some(id), ClusterRequest::Match(request));
+                }
+                MatchOutput::Wake(node) => self.dispatch(NodeOutput::Wake(node), lanes),
+                // Kept for the tick.
+                _ => {}
+            }
+        }
+    }
+
+    fn dispatch(&mut self, output: NodeOutput, lanes: &StoreLanes) {
         let (to, message) = match output {
             NodeOutput::Store(id, request) => {
                 self.stats.requests += 1;

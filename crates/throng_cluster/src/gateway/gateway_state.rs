@@ -7,8 +7,8 @@ use throng_net::inbox::{ConnectionInfo, DisconnectReason};
 use throng_net::outbox::PacketSink;
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
-use super::client_gateway::GatewaySettings;
 use super::gateway_client::{ClientHome, GatewayClient, KeptLimits};
+use super::gateway_settings::GatewaySettings;
 use super::login_nodes::LoginNodes;
 use super::packet_numbers::is_welcome;
 use super::relayed_message::RelayedMessage;

@@ -28,13 +28,15 @@
 mod client_gateway;
 mod gateway_client;
 mod gateway_port;
+mod gateway_settings;
 mod gateway_state;
 mod login_nodes;
 mod packet_numbers;
 mod relayed_message;
 
-pub use client_gateway::{ClientGateway, GatewaySettings};
+pub use client_gateway::ClientGateway;
 pub use gateway_port::{GatewayPort, GatewayPortStats, GatewaySink};
+pub use gateway_settings::GatewaySettings;
 pub use gateway_state::GatewayStats;
 
 /// The longest packet that every endpoint of a gateway can send in one datagram, in bytes. Limit the packets of a node's outbox to it.
