@@ -197,7 +197,7 @@ fn demo_survives_the_kill_of_each_process() {
         return;
     };
     assert_eq!(output.code, 0, "{}\n{}", output.out, output.err);
-    for name in ["n1", "n2", "g1", "g2"] {
+    for name in ["n1", "n2", "g1", "g2", "NATS", "Postgres"] {
         assert!(
             output.out.contains(&format!("killed {name}")),
             "{}",

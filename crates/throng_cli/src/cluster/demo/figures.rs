@@ -150,7 +150,7 @@ impl KillFigures {
             outages,
         } = self;
         format!(
-            "killed {name:<5} {} times a client was out of the world, p50 {}, longest {}; {disconnects} disconnects",
+            "killed {name:<9} {} times a client was out of the world, p50 {}, longest {}; {disconnects} disconnects",
             outages.len(),
             shown(percentile(outages, 0.5)),
             shown(percentile(outages, 1.0)),

@@ -60,7 +60,7 @@ pub(super) struct Demo {
     /// How long the clients walk [default: 30, with --kill until all processes were killed]
     #[arg(long, value_name = "N", value_parser = seconds)]
     seconds: Option<f64>,
-    /// Kill one process after the other with SIGKILL, restart it, and report how long clients were out of the world
+    /// Kill one process after the other with SIGKILL, both servers last, restart it, and report how long clients were out of the world
     #[arg(long)]
     kill: bool,
     /// World file, or the name of a built-in world
@@ -75,10 +75,10 @@ impl Demo {
         let folder = DemoFolder::new()?;
         // From now on a signal only requests the end, so that all processes end with this one.
         listen_for_end();
-        let servers = DemoServers::start(&folder)?;
+        let mut servers = DemoServers::start(&folder)?;
         let mut fleet = Fleet::start(&self, &folder, &servers)?;
         let mut play = Play::new(&self, &world, output.quiet)?;
-        let played = play.run(&self, &mut fleet, &servers);
+        let played = play.run(&self, &mut fleet, &mut servers);
         // The processes end before the servers that they use.
         drop(fleet);
         drop(servers);

@@ -80,7 +80,7 @@ impl<'w> Play<'w> {
         if self.is_quiet {
             return Ok(());
         }
-        print(&wrapped(line, 13))
+        print(&wrapped(line, 17))
     }
 
     /// Lets the clients walk, and prints the result.
@@ -88,7 +88,7 @@ impl<'w> Play<'w> {
         &mut self,
         demo: &Demo,
         fleet: &mut Fleet,
-        servers: &DemoServers,
+        servers: &mut DemoServers,
     ) -> Result<CliStatus, CliError> {
         let key = KeyFile::single(&fleet.token_key()).read(&[])?.first();
         for player in 1..=u64::from(demo.clients) {
@@ -98,7 +98,7 @@ impl<'w> Play<'w> {
             self.walkers.push(DemoWalker::new(player, gateways, key)?);
         }
         let walk_time = demo.seconds.map(Duration::from_secs_f64);
-        let is_complete = self.walk(walk_time, fleet)?;
+        let is_complete = self.walk(walk_time, fleet, servers)?;
         let inside = self.count_inside();
         let (saved, gold) = self.end(fleet, servers)?;
         let clients = usize::from(demo.clients);
@@ -127,7 +127,12 @@ impl<'w> Play<'w> {
     }
 
     /// Lets the clients walk until the time is over and all kills are done. Returns whether all clients had been in the world.
-    fn walk(&mut self, walk_time: Option<Duration>, fleet: &mut Fleet) -> Result<bool, CliError> {
+    fn walk(
+        &mut self,
+        walk_time: Option<Duration>,
+        fleet: &mut Fleet,
+        servers: &mut DemoServers,
+    ) -> Result<bool, CliError> {
         let begun = Instant::now();
         let (mut seconds, mut all_entered_at) = (0, None);
         let mut events = Vec::new();
@@ -135,7 +140,12 @@ impl<'w> Play<'w> {
             let now = Instant::now();
             if now >= begun + Duration::from_secs(seconds) {
                 fleet.check()?;
-                self.state = fleet.read()?;
+                match fleet.read() {
+                    Ok(state) => self.state = state,
+                    // Postgres may be the one that was killed.
+                    Err(_) if matches!(self.step, KillStep::Down(_) | KillStep::Watch(_)) => {}
+                    Err(error) => return Err(error),
+                }
                 self.print(&self.figures.second_line(seconds, &self.state))?;
                 self.walkers.iter().for_each(|walker| walker.log(now));
                 seconds = begun.elapsed().as_secs() + 1;
@@ -156,7 +166,7 @@ impl<'w> Play<'w> {
                     break;
                 }
             } else {
-                self.follow_kills(now, fleet)?;
+                self.follow_kills(now, fleet, servers)?;
             }
             let is_killing = !matches!(self.step, KillStep::Done);
             let walk_time = walk_time.or((!is_killing && self.next == 0).then_some(WALK_TIME));
@@ -177,19 +187,32 @@ impl<'w> Play<'w> {
     }
 
     /// Kills and restarts one process after the other.
-    fn follow_kills(&mut self, now: Instant, fleet: &mut Fleet) -> Result<(), CliError> {
+    fn follow_kills(
+        &mut self,
+        now: Instant,
+        fleet: &mut Fleet,
+        servers: &mut DemoServers,
+    ) -> Result<(), CliError> {
+        let server = self.next.checked_sub(fleet.len());
         match self.step {
             KillStep::Rest(until) if now >= until => {
-                let name = fleet.kill(self.next);
+                let name = match server {
+                    Some(nth) => servers.kill(nth),
+                    None => fleet.kill(self.next),
+                };
                 self.print(&format!("       {name} is killed"))?;
                 self.figures.begin_kill(name);
                 self.step = KillStep::Down(now);
             }
             KillStep::Down(since) if now >= since + DOWN_TIME => {
-                fleet.restart(self.next)?;
+                match server {
+                    Some(nth) => servers.restart(nth)?,
+                    None => fleet.restart(self.next)?,
+                }
                 self.step = KillStep::Watch(since);
             }
-            KillStep::Watch(since) if now >= since + WATCH_TIME => {
+            KillStep::Watch(since) if now < since + WATCH_TIME => servers.keep_running()?,
+            KillStep::Watch(since) => {
                 let is_late = now >= since + ENTER_TIME;
                 if self.count_inside() < self.walkers.len() && !is_late {
                     return Ok(());
@@ -199,7 +222,7 @@ impl<'w> Play<'w> {
                     self.print(&line)?;
                 }
                 self.next += 1;
-                self.step = if self.next < fleet.len() {
+                self.step = if self.next < fleet.len() + DemoServers::COUNT {
                     KillStep::Rest(now + REST_TIME)
                 } else {
                     KillStep::Done

@@ -39,8 +39,14 @@ pub(super) struct DemoServers {
     /// Addresses with credentials.
     pub nats: String,
     pub postgres: String,
-    _nats: DemoProcess,
-    _postgres: DemoProcess,
+    servers: [DemoServer; 2],
+}
+
+/// A server: how it is started, and its process unless it was killed.
+struct DemoServer {
+    name: &'static str,
+    start: Box<dyn Fn() -> Result<DemoProcess, CliError>>,
+    process: Option<DemoProcess>,
 }
 
 /// A port that is free now.
@@ -76,14 +82,44 @@ impl DemoServers {
     /// Starts both, and waits until they reply.
     pub fn start(folder: &DemoFolder) -> Result<Self, CliError> {
         let programs = postgres_programs()?;
-        let (nats_process, nats) = start_nats(folder)?;
-        let (postgres_process, postgres) = start_postgres(folder, &programs)?;
+        let (nats_server, nats) = start_nats(folder)?;
+        let (postgres_server, postgres) = start_postgres(folder, programs)?;
         Ok(Self {
             nats,
             postgres,
-            _nats: nats_process,
-            _postgres: postgres_process,
+            servers: [nats_server, postgres_server],
         })
+    }
+
+    /// The number of servers.
+    pub const COUNT: usize = 2;
+
+    /// Kills a server; returns its name.
+    pub fn kill(&mut self, nth: usize) -> String {
+        let server = &mut self.servers[nth];
+        if let Some(mut process) = server.process.take() {
+            process.kill();
+        }
+        server.name.to_owned()
+    }
+
+    /// Starts a killed server again.
+    pub fn restart(&mut self, nth: usize) -> Result<(), CliError> {
+        let server = &mut self.servers[nth];
+        server.process = Some((server.start)()?);
+        Ok(())
+    }
+
+    /// Starts servers again that have ended by themselves: Postgres does as long as processes of the killed one still use its memory.
+    pub fn keep_running(&mut self) -> Result<(), CliError> {
+        for server in &mut self.servers {
+            if let Some(process) = &mut server.process
+                && process.check().is_err()
+            {
+                *process = (server.start)()?;
+            }
+        }
+        Ok(())
     }
 
     /// The rows of the cluster.
@@ -99,7 +135,7 @@ fn missing(program: &str, package: &str) -> CliError {
     ))
 }
 
-fn start_nats(folder: &DemoFolder) -> Result<(DemoProcess, String), CliError> {
+fn start_nats(folder: &DemoFolder) -> Result<(DemoServer, String), CliError> {
     let (port, password) = (free_port()?, secret()?);
     // Not in the arguments, which others can see.
     let settings = format!(
@@ -115,15 +151,24 @@ fn start_nats(folder: &DemoFolder) -> Result<(DemoProcess, String), CliError> {
     if version.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         return Err(missing("nats-server", "nats-server"));
     }
-    let mut command = Command::new(&program);
-    command.arg("-c").arg(settings);
-    let mut process = DemoProcess::start("nats-server", command, &folder.file("nats.log"))?;
+    let log = folder.file("nats.log");
+    let start = move || {
+        let mut command = Command::new(&program);
+        command.arg("-c").arg(&settings);
+        DemoProcess::start("nats-server", command, &log)
+    };
+    let mut process = start()?;
     retry("the NATS server replies", START_TIME, || {
         process.check()?;
         Ok(TcpStream::connect(("127.0.0.1", port)).ok())
     })?;
     let address = format!("nats://throng:{password}@127.0.0.1:{port}");
-    Ok((process, address))
+    let server = DemoServer {
+        name: "NATS",
+        start: Box::new(start),
+        process: Some(process),
+    };
+    Ok((server, address))
 }
 
 /// The folder with `initdb` and `postgres`; empty if they are in PATH.
@@ -155,7 +200,10 @@ fn postgres_programs() -> Result<PathBuf, CliError> {
     newest.ok_or_else(|| missing("initdb", "postgresql"))
 }
 
-fn start_postgres(folder: &DemoFolder, programs: &Path) -> Result<(DemoProcess, String), CliError> {
+fn start_postgres(
+    folder: &DemoFolder,
+    programs: PathBuf,
+) -> Result<(DemoServer, String), CliError> {
     let (port, password) = (free_port()?, secret()?);
     let data = folder.file("postgres");
     let password_file = folder.write("postgres.password", &password)?;
@@ -183,15 +231,18 @@ fn start_postgres(folder: &DemoFolder, programs: &Path) -> Result<(DemoProcess, 
         let said = last_lines(&log);
         return Err(CliError::new(format!("initdb failed: {said}")));
     }
-    let mut command = user.command(&programs.join("postgres"), &data);
-    command
-        .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
-        // The data is temporary.
-        .args(["-c", "fsync=off", "-c", "unix_socket_directories="])
-        .arg("-D")
-        .arg(data.join("db"));
     let log = folder.file("postgres.log");
-    let mut process = DemoProcess::start("postgres", command, &log)?;
+    let start = move || {
+        let mut command = user.command(&programs.join("postgres"), &data);
+        command
+            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
+            // The data is temporary.
+            .args(["-c", "fsync=off", "-c", "unix_socket_directories="])
+            .arg("-D")
+            .arg(data.join("db"));
+        DemoProcess::start("postgres", command, &log)
+    };
+    let mut process = start()?;
     let address = format!("postgres://throng:{password}@127.0.0.1:{port}/postgres");
     let source = PostgresSource::new(&address);
     retry("the Postgres server replies", START_TIME, || {
@@ -200,7 +251,12 @@ fn start_postgres(folder: &DemoFolder, programs: &Path) -> Result<(DemoProcess, 
         let connected = is_listening.then(|| PostgresRows::new(&source, ROWS_TIMEOUT).connect());
         Ok(connected.and_then(Result::ok))
     })?;
-    Ok((process, address))
+    let server = DemoServer {
+        name: "Postgres",
+        start: Box::new(start),
+        process: Some(process),
+    };
+    Ok((server, address))
 }
 
 /// The user that the Postgres server runs as: it refuses to run as root.
