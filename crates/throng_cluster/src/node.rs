@@ -104,7 +104,7 @@ impl Default for NodeSettings {
             busy_read_interval_ms: 50,
             idle_read_interval_ms: 1_000,
             take_back_after_ms: 1_000,
-            claim_interval_ms: 250,
+            claim_interval_ms: 100,
             claimed_players_max: 64,
             adopted_players_max: 64,
             route_interval_ms: 1_000,
