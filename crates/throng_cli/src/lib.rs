@@ -202,7 +202,7 @@ Exit codes: 0 success and all expectations hold, 1 an expectation failed,
 /// Commands that need another build, and how to get it.
 const CLUSTER_BUILD: &str =
     "`throng gateway`, `throng node` and `throng cluster` are in builds with the
-feature `cluster`: cargo install throng_cli --features cluster";
+feature `cluster`: cargo install --path crates/throng_cli --features cluster";
 
 /// The text below the list of commands.
 fn after_help() -> String {
