@@ -41,6 +41,7 @@
 //! | `link/` | packets of clients between nodes and gateways: reliable over the bus |
 //! | `gateway/` | a gateway for clients, and the node's end (feature `gateway`) |
 //! | `sessions/` | sessions of a throng server for the players of a node (feature `server`) |
+//! | `messenger/` | messages to players, wherever they are |
 //! | `routes` | the routes of a gateway |
 #![warn(missing_docs)]
 
@@ -50,6 +51,7 @@ mod driver;
 mod gateway;
 mod ids;
 mod link;
+mod messenger;
 mod node;
 #[cfg(feature = "bevy")]
 mod plugin;
@@ -78,14 +80,18 @@ pub use gateway::{
 };
 pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 pub use link::{ClientBehind, LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};
+pub use messenger::{
+    MessengerEvent, MessengerSettings, MessengerStats, PlayerLocations, PlayerMessenger,
+};
 pub use node::{
     ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, PlayerStay, RequestId,
 };
 #[cfg(feature = "bevy")]
 pub use plugin::{
-    ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterScenes, ClusterSystems, FrozenPlayer,
-    LeaveReason, PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
-    SceneAssigned, ScenePlace, SceneRemoved,
+    ClusterAnnounced, ClusterAnnouncement, ClusterPlayer, ClusterPlayers, ClusterPlugin,
+    ClusterScenes, ClusterSystems, FrozenPlayer, LeaveReason, PlayerExchange, PlayerHooks,
+    PlayerLogOut, PlayerLoginRefused, PlayerLookedUp, PlayerLookups, PlayerMessageReceived,
+    PlayerMessageRequest, PlayerMove, SceneAssigned, ScenePlace, SceneRemoved,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::{NodeOverview, PlayerOverview, PostgresRows};
@@ -94,11 +100,13 @@ pub use presence::{
 };
 pub use request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
-    NodeEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply,
-    SceneRequest, SceneTable,
+    NodeEntry, PlayerEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry,
+    SceneReply, SceneRequest, SceneTable,
 };
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;
 #[cfg(feature = "server")]
-pub use sessions::{ClusterSessionsPlugin, ClusterSessionsSettings, attach_node};
+pub use sessions::{
+    ClientMessageChannels, ClusterSessionsPlugin, ClusterSessionsSettings, attach_node,
+};
 pub use store::{ClusterStore, ClusterStoreError, SharedRows};

@@ -1,7 +1,9 @@
 //! Requests of nodes to a store, and the replies. Each request is one transaction: all of it happens, or nothing.
 
+mod players;
 mod scenes;
 
+pub use players::PlayerEntry;
 pub use scenes::{SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTable};
 
 use throng_core::ids::PlayerId;
@@ -92,6 +94,13 @@ pub enum ClusterRequest {
     ReadOwner {
         /// The player.
         player: PlayerId,
+    },
+    /// Reads what the store knows about players. Unknown ones are left out.
+    ReadPlayers {
+        /// The players, ascending, each once.
+        players: Vec<PlayerId>,
+        /// Whether their saved states are read, too.
+        with_records: bool,
     },
     /// Reads the players that the caller owns and has not adopted.
     ReadArrivals {
@@ -195,6 +204,8 @@ pub enum ClusterReply {
     Nodes(Vec<NodeEntry>),
     /// The owner of a player, its epoch, and whether the owner has adopted it.
     Owner(Option<NodeRun>, u64, bool),
+    /// What the store knows about players, by ascending id.
+    Players(Vec<PlayerEntry>),
     /// Players that wait to be adopted.
     Arrivals(Vec<Arrival>),
     /// The states of the adopted players, in the order of the request.

@@ -17,10 +17,12 @@
 //! | `node_driver` | the handle for the tick |
 //! | `node_thread` | the thread of the node |
 //! | `lanes` | the threads of the store |
+//! | `record_reads` | reads of the records of players elsewhere |
 
 mod lanes;
 mod node_driver;
 mod node_thread;
+mod record_reads;
 mod start;
 
 pub use node_driver::NodeDriver;
