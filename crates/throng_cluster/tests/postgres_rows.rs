@@ -261,7 +261,7 @@ fn postgres_and_memory_give_the_same_replies() {
     }
     // Every kind of request was executed, and every refusal occurred.
     let succeeded = kinds.keys().filter(|(_, result)| result == "done");
-    assert_eq!(succeeded.count(), 14, "{kinds:?}");
+    assert_eq!(succeeded.count(), 15, "{kinds:?}");
     let refusals: std::collections::BTreeSet<&String> =
         kinds.keys().map(|(_, result)| result).collect();
     assert_eq!(refusals.len(), 8, "{kinds:?}");

@@ -30,4 +30,6 @@ pub use locations::PlayerLocations;
 pub use player_messenger::{MessengerEvent, PlayerMessenger};
 pub use settings::{MessengerSettings, MessengerStats};
 
+#[cfg(feature = "gateway")]
+pub(crate) use player_message::is_announcement;
 pub(crate) use player_messenger::MessengerOutput;

@@ -12,6 +12,12 @@ const TO_ALL: u8 = 18;
 pub(super) const BYTES_MAX: usize = 64 * 1_024;
 pub(super) const PLAYERS_MAX: usize = 4_096;
 
+/// Whether a message of the bus is an announcement to all nodes.
+#[cfg(feature = "gateway")]
+pub(crate) fn is_announcement(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&TO_ALL)
+}
+
 /// A message to players.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlayerMessage {
@@ -97,7 +103,7 @@ impl CarriedMessage {
             bytes: content.into(),
             sends,
         };
-        is_valid.then(|| match kind {
+        is_valid.then_some(match kind {
             RETURNED => Self::Returned(message),
             _ => Self::ToPlayers(message),
         })
