@@ -144,6 +144,13 @@ fn players_elsewhere_hear_a_message_once_and_in_order() {
     assert_eq!(world.take_heard(), [(1, 2, 3), (2, 3, 3), (2, 4, 3)]);
     let stats = world.nodes[0].stats();
     assert_eq!((stats.reads, stats.sent), (1, 6));
+    // Also if the node learns meanwhile where the player is.
+    world.nodes[0].locations.forget(PlayerId(2));
+    world.send(0, &[2], 4);
+    world.nodes[0].note_location(PlayerId(2), run_of(1));
+    world.send(0, &[2], 5);
+    world.steps(2);
+    assert_eq!(world.take_heard(), [(1, 2, 4), (1, 2, 5)]);
 }
 
 #[test]
