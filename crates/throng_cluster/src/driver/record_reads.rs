@@ -20,6 +20,10 @@ pub(crate) struct RecordReads {
     result: Option<RecordsRead>,
 }
 
+#[cfg_attr(
+    not(feature = "bevy"),
+    allow(dead_code, reason = "only the tick of an app reads records")
+)]
 impl RecordReads {
     /// Requests the records of players. Call this again after the result was taken only.
     pub fn request(&mut self, players: Vec<PlayerId>) {
