@@ -45,6 +45,7 @@
 //! | `link/` | packets of clients between nodes and gateways: reliable over the bus |
 //! | `gateway/` | a gateway for clients, and the node's end (feature `gateway`) |
 //! | `sessions/` | sessions of a throng server for the players of a node (feature `server`) |
+//! | `messenger/` | messages to players, wherever they are |
 //! | `routes` | the routes of a gateway |
 #![warn(missing_docs)]
 
@@ -55,6 +56,7 @@ mod gateway;
 mod ids;
 mod link;
 mod matcher;
+mod messenger;
 mod node;
 #[cfg(feature = "bevy")]
 mod plugin;
@@ -87,14 +89,18 @@ pub use matcher::{
     ClusterModeSettings, HostLoad, MatchNode, MatchOutput, MatcherSettings, MatcherStats,
     TicketNotAdded, TicketOutcome,
 };
+pub use messenger::{
+    MessengerEvent, MessengerSettings, MessengerStats, PlayerLocations, PlayerMessenger,
+};
 pub use node::{
     ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, PlayerStay, RequestId,
 };
 #[cfg(feature = "bevy")]
 pub use plugin::{
-    ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterScenes, ClusterSystems, FrozenPlayer,
-    LeaveReason, PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove,
-    SceneAssigned, ScenePlace, SceneRemoved,
+    ClusterAnnounced, ClusterAnnouncement, ClusterPlayer, ClusterPlayers, ClusterPlugin,
+    ClusterScenes, ClusterSystems, FrozenPlayer, LeaveReason, PlayerExchange, PlayerHooks,
+    PlayerLogOut, PlayerLoginRefused, PlayerLookedUp, PlayerLookups, PlayerMessageReceived,
+    PlayerMessageRequest, PlayerMove, SceneAssigned, ScenePlace, SceneRemoved,
 };
 #[cfg(feature = "bevy")]
 pub use plugin::{
@@ -108,8 +114,8 @@ pub use presence::{
 };
 pub use request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
-    NodeEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply,
-    SceneRequest, SceneTable,
+    NodeEntry, PlayerEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry,
+    SceneReply, SceneRequest, SceneTable,
 };
 pub use request::{
     ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,
@@ -119,5 +125,7 @@ pub use request::{
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;
 #[cfg(feature = "server")]
-pub use sessions::{ClusterSessionsPlugin, ClusterSessionsSettings, attach_node};
+pub use sessions::{
+    ClientMessageChannels, ClusterSessionsPlugin, ClusterSessionsSettings, attach_node,
+};
 pub use store::{ClusterStore, ClusterStoreError, SharedRows};

@@ -9,6 +9,7 @@
 
 mod matches;
 mod overview;
+mod players;
 mod scenes;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ use throng_store::{PostgresSession, PostgresSource, SessionError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use self::players::read_players;
 use self::scenes::execute_scene;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
@@ -165,6 +167,10 @@ fn execute(
         ClusterRequest::StartRun { name } => start_run(session, name, at_ms),
         ClusterRequest::ReadNodes => read_nodes(session, at_ms),
         ClusterRequest::ReadOwner { player } => read_owner(session, *player),
+        ClusterRequest::ReadPlayers {
+            players,
+            with_records,
+        } => read_players(session, players, *with_records),
         ClusterRequest::ReadArrivals { run } => read_arrivals(session, *run),
         ClusterRequest::Adopt { run, arrivals } => adopt(session, *run, arrivals),
         ClusterRequest::Scene(request) => execute_scene(session, request, at_ms),

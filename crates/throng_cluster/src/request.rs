@@ -1,8 +1,10 @@
 //! Requests of nodes to a store, and the replies. Each request is one transaction: all of it happens, or nothing.
 
 mod matches;
+mod players;
 mod scenes;
 
+pub use players::PlayerEntry;
 pub use scenes::{SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTable};
 
 use throng_core::ids::PlayerId;
@@ -99,6 +101,13 @@ pub enum ClusterRequest {
     ReadOwner {
         /// The player.
         player: PlayerId,
+    },
+    /// Reads what the store knows about players. Unknown ones are left out.
+    ReadPlayers {
+        /// The players, ascending, each once.
+        players: Vec<PlayerId>,
+        /// Whether their saved states are read, too.
+        with_records: bool,
     },
     /// Reads the players that the caller owns and has not adopted.
     ReadArrivals {
@@ -204,6 +213,8 @@ pub enum ClusterReply {
     Nodes(Vec<NodeEntry>),
     /// The owner of a player, its epoch, and whether the owner has adopted it.
     Owner(Option<NodeRun>, u64, bool),
+    /// What the store knows about players, by ascending id.
+    Players(Vec<PlayerEntry>),
     /// Players that wait to be adopted.
     Arrivals(Vec<Arrival>),
     /// The states of the adopted players, in the order of the request.

@@ -12,7 +12,7 @@ use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
-    NodeEntry, RUNS_PER_PROCESS, RefusedWrite,
+    NodeEntry, PlayerEntry, RUNS_PER_PROCESS, RefusedWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -91,6 +91,10 @@ impl ClusterRows {
                 self.change_owned(run, player, epoch, |row| row.epoch += 1)
             }
             ClusterRequest::ReadOwner { player } => return self.read_owner(player),
+            ClusterRequest::ReadPlayers {
+                players,
+                with_records,
+            } => return self.read_players(&players, with_records),
             ClusterRequest::ReadArrivals { run } => return self.read_arrivals(run),
             ClusterRequest::Adopt { run, arrivals } => return self.adopt(run, arrivals),
             ClusterRequest::TakeBack { run, player, epoch } => {
@@ -256,6 +260,18 @@ impl ClusterRows {
         row.map_or(ClusterReply::Refused(RefusedWrite::NotOwner), |row| {
             ClusterReply::Owner(row.owner, row.epoch, row.is_adopted)
         })
+    }
+
+    fn read_players(&self, players: &[PlayerId], with_records: bool) -> ClusterReply {
+        let entries = players.iter().filter_map(|&player| {
+            let row = self.players.get(&player)?;
+            Some(PlayerEntry {
+                player,
+                owner: row.owner,
+                record: with_records.then(|| row.record.clone()),
+            })
+        });
+        ClusterReply::Players(entries.collect())
     }
 
     fn read_arrivals(&self, run: NodeRun) -> ClusterReply {

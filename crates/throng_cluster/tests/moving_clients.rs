@@ -21,10 +21,11 @@ use throng::wire::Encoding;
 use throng::world::ObjectHashAppExt;
 use throng_client::{Client, ClientEvent, ClientSettings, ControlState};
 use throng_cluster::{
-    BusPeer, BusTransport, ClientGateway, ClusterKey, ClusterNodeId, ClusterPlayers, ClusterPlugin,
-    ClusterRecord, ClusterSessionsPlugin, ClusterSessionsSettings, ClusterStore, DriverSettings,
-    GatewayId, GatewaySettings, LinkSettings, LocalBus, MessageBus, NatsSettings, NatsTransport,
-    NodeDriver, PlayerHooks, PlayerMove, SharedRows, attach_node,
+    BusPeer, BusTransport, ClientGateway, ClientMessageChannels, ClusterAnnouncement, ClusterKey,
+    ClusterNodeId, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterSessionsPlugin,
+    ClusterSessionsSettings, ClusterStore, DriverSettings, GatewayId, GatewaySettings,
+    LinkSettings, LocalBus, MessageBus, NatsSettings, NatsTransport, NodeDriver, PlayerHooks,
+    PlayerMessageRequest, PlayerMove, SharedRows, attach_node,
 };
 use throng_core::clock::{Stopwatch, unix_ms};
 use throng_net::{
@@ -390,4 +391,58 @@ fn player_without_a_client_is_logged_out() {
     cluster.until("the end", |cluster| cluster.nodes[0].player().is_none());
     // Half a second at 100 Hz.
     assert!(cluster.nodes[0].server.tick() - arrived >= 50);
+}
+
+/// Sends a message to the player of the client from a node, and an announcement to all, of two channels. Clients get those of the first one.
+fn chat(cluster: &mut Cluster, from: usize, number: u8) {
+    for node in &mut cluster.nodes {
+        let mut channels = node
+            .server
+            .world_mut()
+            .resource_mut::<ClientMessageChannels>();
+        channels.0.insert(1);
+    }
+    let world = cluster.nodes[from].server.world_mut();
+    for (channel, mark) in [(2, 100), (1, 0)] {
+        world.write_message(PlayerMessageRequest {
+            to: vec![PLAYER, PlayerId(99)],
+            channel,
+            bytes: vec![b'p', number + mark],
+        });
+        world.write_message(ClusterAnnouncement {
+            channel,
+            bytes: vec![b'a', number + mark],
+        });
+    }
+    cluster.events.clear();
+    let expected = [vec![b'a', number], vec![b'p', number]];
+    cluster.until("chat", |cluster| {
+        let announced = cluster.events.iter().filter_map(|event| match event {
+            ClientEvent::Announced { bytes, .. } => Some(bytes.clone()),
+            _ => None,
+        });
+        let mut announced: Vec<_> = announced.collect();
+        announced.sort();
+        assert!(
+            announced.iter().all(|bytes| expected.contains(bytes)),
+            "{announced:?}"
+        );
+        announced == expected
+    });
+}
+
+#[test]
+fn client_hears_the_other_node_wherever_its_player_is() {
+    let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[GATEWAY]);
+    cluster.connect();
+    cluster.until_plays(0, 0);
+    for (number, from) in [(1, 1), (2, 0), (3, 1)] {
+        chat(&mut cluster, from, number);
+    }
+    cluster.move_player(0, 1);
+    cluster.until_plays(1, 0);
+    for (number, from) in [(4, 0), (5, 1), (6, 0)] {
+        chat(&mut cluster, from, number);
+    }
+    assert_eq!(cluster.gateway.stats().unreadable, 0);
 }

@@ -144,7 +144,7 @@ impl RequestSource {
         let saves: Vec<ClusterSave> = saves.collect();
         let run = self.owner(rows, player);
         let epoch = self.epoch(rows, player);
-        match self.rng.random_range(0..15) {
+        match self.rng.random_range(0..16) {
             0 => ClusterRequest::StartRun {
                 name: format!("n{}", self.rng.random_range(0..4)),
             },
@@ -188,6 +188,14 @@ impl RequestSource {
                 player,
                 epoch,
             },
+            14 => {
+                let mut players = [&[player, PlayerId(99)], &players[..others]].concat();
+                players.sort_unstable();
+                ClusterRequest::ReadPlayers {
+                    players,
+                    with_records: self.rng.random(),
+                }
+            }
             13 => ClusterRequest::ClaimLate {
                 run: self.run(),
                 players_max: self.rng.random_range(0..4),
@@ -253,7 +261,7 @@ fn postgres_and_memory_give_the_same_replies() {
     }
     // Every kind of request was executed, and every refusal occurred.
     let succeeded = kinds.keys().filter(|(_, result)| result == "done");
-    assert_eq!(succeeded.count(), 14, "{kinds:?}");
+    assert_eq!(succeeded.count(), 15, "{kinds:?}");
     let refusals: std::collections::BTreeSet<&String> =
         kinds.keys().map(|(_, result)| result).collect();
     assert_eq!(refusals.len(), 8, "{kinds:?}");

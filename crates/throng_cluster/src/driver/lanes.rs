@@ -11,10 +11,23 @@ use crate::node::RequestId;
 use crate::request::{ClusterReply, ClusterRequest, SceneRequest};
 use crate::store::{ClusterStore, ClusterStoreError};
 
+/// Who has sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LaneCaller {
+    Node(RequestId),
+    /// The part of the node in matches.
+    Matches(RequestId),
+    /// The driver, for its list of nodes.
+    Nodes,
+    /// The messenger, with the number of its read.
+    Messenger(u64),
+    /// The tick, for records of players, with the number of its read.
+    Records(u64),
+}
+
 /// A request for a lane.
 struct LaneRequest {
-    /// `None` for requests of the driver itself.
-    id: Option<RequestId>,
+    caller: LaneCaller,
     request: ClusterRequest,
     waits: Stopwatch,
 }
@@ -22,7 +35,7 @@ struct LaneRequest {
 /// The outcome of a request.
 #[derive(Debug)]
 pub(super) struct LaneReply {
-    pub id: Option<RequestId>,
+    pub caller: LaneCaller,
     /// `None` if the outcome is unknown.
     pub reply: Option<ClusterReply>,
 }
@@ -89,11 +102,15 @@ impl StoreLanes {
         Ok(Self { lanes, replies })
     }
 
-    pub fn send(&self, id: Option<RequestId>, request: ClusterRequest) {
+    pub fn send(&self, caller: LaneCaller, request: ClusterRequest) {
         let lane = &self.lanes[Lane::of(&request) as usize];
         let waits = Stopwatch::start();
         // If the thread has panicked, the request is overdue in time.
-        let _ = lane.send(LaneRequest { id, request, waits });
+        let _ = lane.send(LaneRequest {
+            caller,
+            request,
+            waits,
+        });
     }
 
     pub fn next_reply(&self) -> Option<LaneReply> {
@@ -109,7 +126,12 @@ fn work(
     waker: &Waker,
 ) {
     let mut is_failing = false;
-    for LaneRequest { id, request, waits } in requests {
+    for LaneRequest {
+        caller,
+        request,
+        waits,
+    } in requests
+    {
         if waits.elapsed() > timeout {
             continue;
         }
@@ -125,7 +147,7 @@ fn work(
             Err(ClusterStoreError::NotExecuted(_)) => Some(ClusterReply::Away),
             Err(ClusterStoreError::Unknown(_)) => None,
         };
-        if replies.send(LaneReply { id, reply }).is_err() {
+        if replies.send(LaneReply { caller, reply }).is_err() {
             return;
         }
         waker.wake_by_ref();

@@ -18,11 +18,13 @@
 //! | `node_thread` | the thread of the node |
 //! | `lanes` | the threads of the store |
 //! | `matches` | drives the node's part in matches |
+//! | `record_reads` | reads of the records of players elsewhere |
 
 mod lanes;
 mod matches;
 mod node_driver;
 mod node_thread;
+mod record_reads;
 mod start;
 
 pub use node_driver::NodeDriver;

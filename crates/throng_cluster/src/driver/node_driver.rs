@@ -12,10 +12,12 @@ use throng_core::clock::Stopwatch;
 use super::lanes::StoreLanes;
 use super::matches::DrivenMatches;
 use super::node_thread::{DriverState, DriverStats, SharedDriver, run};
+use super::record_reads::RecordReads;
 use super::start::{DriverSettings, DriverStartError, start_run};
 use crate::bus::{BusPeer, BusRelay, BusStats, MessageBus};
 use crate::ids::NodeRun;
 use crate::matcher::{MatchNode, MatchOutput};
+use crate::messenger::PlayerMessenger;
 use crate::node::ClusterNode;
 use crate::presence::{KnownPeer, PeerDirectory, PeerPresence};
 use crate::request::{NodeEntry, SceneDeclaration, SceneEntry};
@@ -81,6 +83,8 @@ impl NodeDriver {
             directory: PeerDirectory::new(bus.own(), node_run.run, presence),
             bus,
             relay: None,
+            messenger: PlayerMessenger::new(node_run.node, settings.messages),
+            records: RecordReads::default(),
             nodes: Vec::new(),
             matches: None,
             stats: DriverStats::default(),
@@ -116,6 +120,28 @@ impl NodeDriver {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
+        done
+    }
+
+    /// Sends or takes messages to players, at the present time of the node's clock in milliseconds, with the newest list of nodes. The work is
+    /// done under a lock, so it has to be short.
+    pub fn with_messages<T>(
+        &self,
+        work: impl FnOnce(&mut PlayerMessenger, u64, &[NodeEntry]) -> T,
+    ) -> T {
+        let mut guard = self.shared.state();
+        let state = &mut *guard;
+        let done = work(&mut state.messenger, self.shared.now_ms(), &state.nodes);
+        drop(guard);
+        self.waker.wake_by_ref();
+        done
+    }
+
+    /// Reads of records for the tick.
+    #[cfg(feature = "bevy")]
+    pub(crate) fn with_record_reads<T>(&self, work: impl FnOnce(&mut RecordReads, u64) -> T) -> T {
+        let done = work(&mut self.shared.state().records, self.shared.now_ms());
+        self.waker.wake_by_ref();
         done
     }
 

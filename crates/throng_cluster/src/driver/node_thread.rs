@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use throng_core::clock::Stopwatch;
 
-use super::lanes::StoreLanes;
+use super::lanes::{LaneCaller, LaneReply, StoreLanes};
 use super::matches::DrivenMatches;
+use super::record_reads::RecordReads;
 use crate::bus::{BusEvent, BusMessage, BusPeer, BusRelay, MessageBus};
 use crate::ids::NodeRun;
-use crate::matcher::{MatchOutput, is_match_request};
+use crate::matcher::MatchOutput;
+use crate::messenger::{MessengerOutput, PlayerMessenger};
 use crate::node::{ClusterNode, NodeOutput, RequestId};
 use crate::presence::{PeerChange, PeerDirectory};
 use crate::request::{ClusterReply, ClusterRequest, NodeEntry};
@@ -38,6 +40,8 @@ pub(super) struct DriverState {
     pub bus: MessageBus,
     pub directory: PeerDirectory,
     pub relay: Option<Box<dyn BusRelay>>,
+    pub messenger: PlayerMessenger,
+    pub records: RecordReads,
     pub nodes: Vec<NodeEntry>,
     pub matches: Option<DrivenMatches>,
     pub stats: DriverStats,
@@ -73,32 +77,8 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         let mut state = shared.state();
         let now_ms = shared.now_ms();
         while let Some(lane_reply) = lanes.next_reply() {
-            match lane_reply.reply {
-                Some(ClusterReply::Away) => state.stats.not_executed += 1,
-                Some(_) => {}
-                None => state.stats.unknown += 1,
-            }
-            let Some(id) = lane_reply.id else {
-                is_reading_nodes = false;
-                if let Some(ClusterReply::Nodes(nodes)) = lane_reply.reply {
-                    state.nodes = nodes;
-                }
-                continue;
-            };
-            if is_match_request(id) {
-                state.on_match_reply(now_ms, id, lane_reply.reply, lanes);
-                continue;
-            }
-            let output = match lane_reply.reply {
-                Some(reply) => state.node.on_reply(now_ms, id, reply),
-                None => {
-                    state.node.on_lost_reply(id);
-                    None
-                }
-            };
-            output
-                .into_iter()
-                .for_each(|output| state.dispatch(output, lanes));
+            is_reading_nodes &= lane_reply.caller != LaneCaller::Nodes;
+            state.on_reply(lane_reply, now_ms, lanes);
         }
         while let Some(event) = state.bus.receive() {
             state.on_bus(event, now_ms);
@@ -113,9 +93,10 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         state.poll_presence(now_ms);
         state.poll_matches(now_ms, lanes);
         state.poll_relay(now_ms);
+        state.poll_messages(now_ms, lanes);
         if now_ms >= next_nodes_ms && !is_reading_nodes {
             (next_nodes_ms, is_reading_nodes) = (now_ms + nodes_interval_ms, true);
-            lanes.send(None, ClusterRequest::ReadNodes);
+            lanes.send(LaneCaller::Nodes, ClusterRequest::ReadNodes);
         } else if now_ms >= next_nodes_ms + 10 * nodes_interval_ms {
             // The request was dropped in its lane.
             is_reading_nodes = false;
@@ -129,7 +110,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         state.broadcast(&last);
         let run = state.node.run();
         drop(state);
-        lanes.send(None, ClusterRequest::EndRun { run });
+        lanes.send(LaneCaller::Nodes, ClusterRequest::EndRun { run });
     }
 }
 
@@ -167,7 +148,7 @@ impl DriverState {
             match output {
                 MatchOutput::Store(id, request) => {
                     self.stats.requests += 1;
-                    lanes.send(Some(id), ClusterRequest::Match(request));
+                    lanes.send(LaneCaller::Matches(id), ClusterRequest::Match(request));
                 }
                 MatchOutput::Wake(node) => self.dispatch(NodeOutput::Wake(node), lanes),
                 // Kept for the tick.
@@ -176,11 +157,72 @@ impl DriverState {
         }
     }
 
+    fn on_reply(
+        &mut self,
+        LaneReply { caller, reply }: LaneReply,
+        now_ms: u64,
+        lanes: &StoreLanes,
+    ) {
+        match reply {
+            Some(ClusterReply::Away) => self.stats.not_executed += 1,
+            Some(_) => {}
+            None => self.stats.unknown += 1,
+        }
+        let players = |reply| match reply {
+            Some(ClusterReply::Players(players)) => Some(players),
+            _ => None,
+        };
+        match (caller, reply) {
+            (LaneCaller::Node(id), Some(reply)) => {
+                if let Some(output) = self.node.on_reply(now_ms, id, reply) {
+                    self.dispatch(output, lanes);
+                }
+            }
+            (LaneCaller::Node(id), None) => self.node.on_lost_reply(id),
+            (LaneCaller::Nodes, Some(ClusterReply::Nodes(nodes))) => self.nodes = nodes,
+            (LaneCaller::Nodes, _) => {}
+            (LaneCaller::Matches(id), reply) => self.on_match_reply(now_ms, id, reply, lanes),
+            (LaneCaller::Messenger(number), reply) => {
+                let found = players(reply);
+                self.messenger
+                    .on_read(number, found.as_deref(), now_ms, &self.nodes);
+            }
+            (LaneCaller::Records(number), reply) => self.records.on_reply(number, players(reply)),
+        }
+    }
+
+    /// Sends what the messenger has, and what the tick wants to read.
+    fn poll_messages(&mut self, now_ms: u64, lanes: &StoreLanes) {
+        for output in self.messenger.poll(now_ms) {
+            match output {
+                MessengerOutput::Bus(to, bytes) => {
+                    if let Err(error) = self.bus.send(to, &bytes) {
+                        tracing::debug!(%error, "message to players not sent");
+                    }
+                }
+                MessengerOutput::Read(number, players) => {
+                    let request = ClusterRequest::ReadPlayers {
+                        players,
+                        with_records: false,
+                    };
+                    lanes.send(LaneCaller::Messenger(number), request);
+                }
+            }
+        }
+        if let Some((number, players)) = self.records.poll(now_ms) {
+            let request = ClusterRequest::ReadPlayers {
+                players,
+                with_records: true,
+            };
+            lanes.send(LaneCaller::Records(number), request);
+        }
+    }
+
     fn dispatch(&mut self, output: NodeOutput, lanes: &StoreLanes) {
         let (to, message) = match output {
             NodeOutput::Store(id, request) => {
                 self.stats.requests += 1;
-                return lanes.send(Some(id), request);
+                return lanes.send(LaneCaller::Node(id), request);
             }
             NodeOutput::Wake(node) => (BusPeer::Node(node), BusMessage::Wake),
             NodeOutput::Route(gateway, route) => {
@@ -247,6 +289,9 @@ impl DriverState {
         if let Some(relay) = &mut self.relay
             && relay.receive(now_ms, from, &bytes)
         {
+            return;
+        }
+        if self.messenger.receive(from, &bytes, now_ms) {
             return;
         }
         match (BusMessage::from_bytes(&bytes), from) {

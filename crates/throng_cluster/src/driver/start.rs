@@ -7,6 +7,7 @@ use thiserror::Error;
 use throng_core::clock::Stopwatch;
 
 use crate::ids::{GatewayId, NodeRun};
+use crate::messenger::MessengerSettings;
 use crate::node::NodeSettings;
 use crate::request::{ClusterReply, ClusterRequest, NODE_LATE_AFTER_MS, RefusedWrite};
 use crate::store::ClusterStore;
@@ -30,6 +31,8 @@ pub struct DriverSettings {
     pub name: String,
     /// Times and limits of the node.
     pub node: NodeSettings,
+    /// Limits of messages to players.
+    pub messages: MessengerSettings,
     /// The id of the game and its version, as in connect tokens. Gateways and nodes with another one are ignored.
     pub protocol_id: u64,
     /// Gateways that have to know where players are, in addition to those that broadcast their presence.
@@ -48,6 +51,7 @@ impl DriverSettings {
         Self {
             name: name.into(),
             node: NodeSettings::default(),
+            messages: MessengerSettings::default(),
             protocol_id: 0,
             gateways: Vec::new(),
             start_timeout: Duration::from_millis(2 * NODE_LATE_AFTER_MS),

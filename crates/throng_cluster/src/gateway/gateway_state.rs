@@ -14,6 +14,7 @@ use super::packet_numbers::is_welcome;
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusEvent, BusMessage, BusPeer, MessageBus};
 use crate::link::{LinkClient, LinkEvent, LinkSet};
+use crate::messenger::is_announcement;
 use crate::routes::PlayerRoutes;
 
 /// Counters of a gateway.
@@ -373,7 +374,8 @@ impl GatewayState {
 
     fn on_bus_message(&mut self, from: BusPeer, bytes: &[u8]) {
         let Some(BusMessage::Route(route)) = BusMessage::from_bytes(bytes) else {
-            self.stats.unreadable += 1;
+            // Announcements go to all, but are for nodes.
+            self.stats.unreadable += u64::from(!is_announcement(bytes));
             return;
         };
         let (player, epoch) = (route.player, self.routes.on_route(route));

@@ -38,5 +38,4 @@ mod requests;
 mod settings;
 
 pub use match_node::{MatchNode, MatchOutput, TicketNotAdded, TicketOutcome};
-pub(crate) use requests::is_match_request;
 pub use settings::{ClusterModeSettings, HostLoad, MatcherSettings, MatcherStats};

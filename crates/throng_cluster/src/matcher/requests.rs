@@ -82,11 +82,6 @@ pub(super) struct PendingMatchRequests {
     last_id: u64,
 }
 
-/// Whether a request is one about matches.
-pub(crate) const fn is_match_request(id: RequestId) -> bool {
-    id.0 >= FIRST_ID
-}
-
 impl PendingMatchRequests {
     /// Whether the next request of a kind may be sent now.
     pub fn is_due(&self, kind: MatchKind, now_ms: u64) -> bool {

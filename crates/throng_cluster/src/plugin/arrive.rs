@@ -26,15 +26,24 @@ pub(super) fn arrive_players(world: &mut World) {
     let held = held_now(&players);
     let refused = refused_logins(&players);
     let mut leaving = Vec::new();
+    let mut moved = Vec::new();
     players.present.retain(|player, present| {
         let stays = held
             .get(player)
             .is_some_and(|held| held.arrival == present.arrival);
         if !stays {
             leaving.push(*present);
+            moved.extend(present.moves_to.map(|run| (*player, run)));
         }
         stays
     });
+    if let Some(driver) = players.driver.as_ref().filter(|_| !moved.is_empty()) {
+        driver.with_messages(|messenger, _, _| {
+            for (player, run) in moved {
+                messenger.note_location(player, run);
+            }
+        });
+    }
     world.write_message_batch(refused);
     for PresentPlayer { entity, leaves, .. } in leaving {
         if world.get_entity(entity).is_ok() {
@@ -53,6 +62,7 @@ pub(super) fn arrive_players(world: &mut World) {
                 arrival: held.arrival,
                 is_frozen: false,
                 leaves: None,
+                moves_to: None,
             };
             let mut players = world.resource_mut::<ClusterPlayers>();
             players.present.insert(player, present);

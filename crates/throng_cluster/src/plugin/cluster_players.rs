@@ -7,6 +7,7 @@ use throng_core::ids::PlayerId;
 
 use super::hooks::LeaveReason;
 use crate::driver::NodeDriver;
+use crate::ids::NodeRun;
 use crate::node::NodeStats;
 
 /// An entity is this player.
@@ -49,6 +50,8 @@ pub(super) struct PresentPlayer {
     pub is_frozen: bool,
     /// Why it is about to leave.
     pub leaves: Option<LeaveReason>,
+    /// Where it goes, if it moves.
+    pub moves_to: Option<NodeRun>,
 }
 
 /// The players of this node.
@@ -117,7 +120,7 @@ pub(super) fn set_frozen(world: &mut World, player: PlayerId, is_frozen: bool) {
     present.is_frozen = is_frozen;
     if !is_frozen {
         // It stays after all.
-        present.leaves = None;
+        (present.leaves, present.moves_to) = (None, None);
     }
     let entity = present.entity;
     if let Ok(mut entity) = world.get_entity_mut(entity) {

@@ -132,20 +132,20 @@ pub(super) fn collect_players(world: &mut World) {
         }
         for &(player, to) in &requests.moves {
             if node.begin_move(player, to, now_ms) {
-                leaving.push((player, LeaveReason::Moved));
+                leaving.push((player, LeaveReason::Moved, Some(to)));
             }
         }
         for &player in &requests.log_outs {
             if node.log_out(player) {
-                leaving.push((player, LeaveReason::LoggedOut));
+                leaving.push((player, LeaveReason::LoggedOut, None));
             }
         }
     });
-    for (player, reason) in leaving {
+    for (player, reason, to) in leaving {
         set_frozen(world, player, true);
         let mut players = world.resource_mut::<ClusterPlayers>();
         if let Some(present) = players.present.get_mut(&player) {
-            present.leaves = Some(reason);
+            (present.leaves, present.moves_to) = (Some(reason), to);
         }
     }
 }

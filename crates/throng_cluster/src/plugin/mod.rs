@@ -3,6 +3,7 @@
 //! ```text
 //! FixedPreUpdate   [Scenes]  which scenes run here? ─▶ ClusterScenes · SceneAssigned, SceneRemoved
 //!                  [Arrive]  who is here now? ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer, PlayerLoginRefused
+//!                  [Deliver] PlayerMessageReceived · ClusterAnnounced · PlayerLookedUp
 //! FixedUpdate      the game
 //! FixedPostUpdate  [Collect] on_collect ─▶ records · PlayerExchange · PlayerMove · PlayerLogOut
 //! ```
@@ -14,6 +15,8 @@
 //! | `cluster_scenes` | the scenes of this node, and where the others run |
 //! | `arrive`, `collect` | the systems |
 //! | `matches` | tickets and matches, as messages |
+//! | `player_messages` | messages to players, and announcements |
+//! | `player_lookups` | the saved states of players elsewhere |
 //!
 //! Invariants: after Arrive, an entity exists for each player that the node holds, and for no other. It was spawned from the record of its
 //! arrival. A record never contains one side of an exchange only, if the game sends [`PlayerExchange`] in the tick in which it happens.
@@ -29,6 +32,8 @@ mod cluster_scenes;
 mod collect;
 mod hooks;
 mod matches;
+mod player_lookups;
+mod player_messages;
 
 pub use cluster_players::{ClusterPlayer, ClusterPlayers, FrozenPlayer};
 pub use cluster_scenes::{ClusterScenes, SceneAssigned, ScenePlace, SceneRemoved};
@@ -37,6 +42,10 @@ pub use hooks::{LeaveReason, PlayerHooks};
 pub use matches::{
     MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
     MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
+};
+pub use player_lookups::{PlayerLookedUp, PlayerLookups};
+pub use player_messages::{
+    ClusterAnnounced, ClusterAnnouncement, PlayerMessageReceived, PlayerMessageRequest,
 };
 
 use std::sync::Arc;
@@ -61,7 +70,9 @@ pub enum ClusterSystems {
     Scenes,
     /// Players come and go: in `FixedPreUpdate`.
     Arrive,
-    /// Players are collected and sent away: in `FixedPostUpdate`.
+    /// Messages of other nodes and looked-up players arrive: in `FixedPreUpdate`, after `Arrive`.
+    Deliver,
+    /// Messages are sent, and players are collected and sent away: in `FixedPostUpdate`.
     Collect,
 }
 
@@ -93,27 +104,50 @@ impl Plugin for ClusterPlugin {
         })
         .init_resource::<ClusterPlayers>()
         .init_resource::<ClusterScenes>()
+        .init_resource::<PlayerLookups>()
         .add_message::<PlayerMove>()
         .add_message::<PlayerLogOut>()
         .add_message::<PlayerExchange>()
         .add_message::<PlayerLoginRefused>()
         .add_message::<SceneAssigned>()
         .add_message::<SceneRemoved>()
+        .add_message::<PlayerMessageRequest>()
+        .add_message::<PlayerMessageReceived>()
+        .add_message::<ClusterAnnouncement>()
+        .add_message::<ClusterAnnounced>()
+        .add_message::<PlayerLookedUp>()
         .configure_sets(
             FixedPreUpdate,
-            (ClusterSystems::Scenes, ClusterSystems::Arrive).chain(),
+            (
+                ClusterSystems::Scenes,
+                ClusterSystems::Arrive,
+                ClusterSystems::Deliver,
+            )
+                .chain(),
         )
         .add_systems(
             FixedPreUpdate,
             (
                 cluster_scenes::follow_scenes.in_set(ClusterSystems::Scenes),
                 arrive::arrive_players.in_set(ClusterSystems::Arrive),
+                (
+                    player_messages::deliver_messages,
+                    player_lookups::take_records,
+                )
+                    .chain()
+                    .in_set(ClusterSystems::Deliver),
             ),
         )
         .add_plugins(matches::add_matches)
         .add_systems(
             FixedPostUpdate,
-            collect::collect_players.in_set(ClusterSystems::Collect),
+            (
+                player_messages::send_messages,
+                player_lookups::request_records,
+                collect::collect_players,
+            )
+                .chain()
+                .in_set(ClusterSystems::Collect),
         );
     }
 }

@@ -12,20 +12,24 @@
 //! | file | contains |
 //! |---|---|
 //! | `attach_node` | a node, its gateways and its outbox, into a server |
+//! | `client_messages` | messages to players, as announcements to their clients |
 //! | `follow` | the systems |
 //!
 //! Invariant: the object of a player is despawned by [`ClusterPlugin`](crate::ClusterPlugin) only, also when its session ends first: it has
 //! [`OutlivesSession`](throng::session::OutlivesSession). Cost: O(players without a client + sessions without a player) per tick.
 
 mod attach_node;
+mod client_messages;
 mod follow;
 
 pub use attach_node::attach_node;
+pub use client_messages::ClientMessageChannels;
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use throng::sim::SimSystems;
 
+use self::client_messages::announce_to_clients;
 use self::follow::{ClusterSessions, attach_players, end_sessions, note_departure, start_sessions};
 
 /// Gives clients that log in, or come from another node, control of their players. Add it to a server with a
@@ -93,10 +97,16 @@ impl Plugin for ClusterSessionsPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<ClusterSessionsSettings>()
             .init_resource::<ClusterSessions>()
+            .init_resource::<ClientMessageChannels>()
             .add_observer(note_departure)
             .add_systems(
                 FixedUpdate,
-                (end_sessions, start_sessions, attach_players)
+                (
+                    end_sessions,
+                    start_sessions,
+                    attach_players,
+                    announce_to_clients,
+                )
                     .chain()
                     .after(SimSystems::Ingest)
                     .before(SimSystems::Think),

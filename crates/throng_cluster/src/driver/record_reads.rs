@@ -1,0 +1,93 @@
+//! Reads of the records of players elsewhere, for the tick: one at a time.
+
+use throng_core::ids::PlayerId;
+
+use crate::request::PlayerEntry;
+
+/// After which a read counts as failed, in milliseconds: its request may have been dropped.
+const READ_TIMEOUT_MS: u64 = 1_000;
+
+/// The result of a read: the requested players, and the known ones among them; `None` if it failed.
+pub(crate) type RecordsRead = (Vec<PlayerId>, Option<Vec<PlayerEntry>>);
+
+/// The read that is pending, or whose result waits to be taken.
+#[derive(Debug, Default)]
+pub(crate) struct RecordReads {
+    number: u64,
+    players: Vec<PlayerId>,
+    /// `None` before it is sent.
+    sent_ms: Option<u64>,
+    result: Option<RecordsRead>,
+}
+
+#[cfg_attr(
+    not(feature = "bevy"),
+    allow(dead_code, reason = "only the tick of an app reads records")
+)]
+impl RecordReads {
+    /// Requests the records of players. Call this again after the result was taken only.
+    pub fn request(&mut self, players: Vec<PlayerId>) {
+        self.number += 1;
+        (self.players, self.sent_ms) = (players, None);
+    }
+
+    /// The result of the read, once.
+    pub const fn take(&mut self) -> Option<RecordsRead> {
+        self.result.take()
+    }
+
+    /// The read that is to be sent, with its number.
+    pub fn poll(&mut self, now_ms: u64) -> Option<(u64, Vec<PlayerId>)> {
+        if self.players.is_empty() {
+            return None;
+        }
+        match self.sent_ms {
+            None => {
+                self.sent_ms = Some(now_ms);
+                let mut players = self.players.clone();
+                players.sort_unstable();
+                players.dedup();
+                Some((self.number, players))
+            }
+            Some(sent_ms) => {
+                if now_ms >= sent_ms + READ_TIMEOUT_MS {
+                    self.on_reply(self.number, None);
+                }
+                None
+            }
+        }
+    }
+
+    /// Takes a reply. One to a read that has failed already is ignored.
+    pub fn on_reply(&mut self, number: u64, found: Option<Vec<PlayerEntry>>) {
+        if number == self.number && !self.players.is_empty() {
+            self.result = Some((std::mem::take(&mut self.players), found));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reply_that_is_late_belongs_to_no_later_read() {
+        let mut reads = RecordReads::default();
+        assert_eq!(reads.poll(0), None);
+        let players = vec![PlayerId(2), PlayerId(1), PlayerId(2)];
+        reads.request(players.clone());
+        let sorted = vec![PlayerId(1), PlayerId(2)];
+        assert_eq!(reads.poll(5), Some((1, sorted)));
+        assert_eq!((reads.poll(1_004), reads.take()), (None, None));
+        assert_eq!(reads.poll(1_005), None);
+        assert_eq!(reads.take(), Some((players, None)));
+        reads.request(vec![PlayerId(3)]);
+        assert_eq!(reads.poll(1_006), Some((2, vec![PlayerId(3)])));
+        reads.on_reply(1, Some(Vec::new()));
+        assert_eq!(reads.take(), None);
+        reads.on_reply(2, Some(Vec::new()));
+        assert_eq!(reads.take(), Some((vec![PlayerId(3)], Some(Vec::new()))));
+        reads.on_reply(2, None);
+        assert_eq!(reads.take(), None);
+    }
+}

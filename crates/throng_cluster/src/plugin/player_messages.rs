@@ -1,0 +1,173 @@
+//! Messages to players, wherever they are, and announcements to all nodes.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+use throng_core::ids::PlayerId;
+
+use super::cluster_players::ClusterPlayers;
+use crate::messenger::MessengerEvent;
+
+/// Sends a message of the game's systems to players, on whichever nodes they are. It arrives as [`PlayerMessageReceived`]: for players of this
+/// node in the same tick, in [`ClusterSystems::Collect`](super::ClusterSystems::Collect). It may be lost, and is dropped for players who are
+/// logged out. Limits: [`MessengerSettings`](crate::MessengerSettings).
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::PlayerMessageRequest;
+/// use throng_core::ids::PlayerId;
+///
+/// const CHAT: u16 = 1;
+///
+/// fn say(party: &[PlayerId], text: &str, mut requests: MessageWriter<PlayerMessageRequest>) {
+///     requests.write(PlayerMessageRequest { to: party.to_vec(), channel: CHAT, bytes: text.into() });
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct PlayerMessageRequest {
+    /// The players, in any order.
+    pub to: Vec<PlayerId>,
+    /// The kind of the message, as the game numbers them.
+    pub channel: u16,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+/// A message to a player of this node has arrived.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::PlayerMessageReceived;
+///
+/// fn log(mut received: MessageReader<PlayerMessageReceived>) {
+///     for it in received.read() {
+///         println!("player {}: {} bytes", it.player.0, it.bytes.len());
+///     }
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct PlayerMessageReceived {
+    /// The player.
+    pub player: PlayerId,
+    /// The kind of the message.
+    pub channel: u16,
+    /// The content.
+    pub bytes: Arc<[u8]>,
+}
+
+/// Sends a message to all nodes. It arrives as [`ClusterAnnounced`], on this node in the same tick. It may be lost elsewhere.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::ClusterAnnouncement;
+///
+/// fn warn(mut announcements: MessageWriter<ClusterAnnouncement>) {
+///     announcements.write(ClusterAnnouncement { channel: 2, bytes: b"restart at noon".to_vec() });
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct ClusterAnnouncement {
+    /// The kind of the message, as the game numbers them.
+    pub channel: u16,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+/// An announcement to all nodes has arrived.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::ClusterAnnounced;
+///
+/// fn log(mut announced: MessageReader<ClusterAnnounced>) {
+///     for it in announced.read() {
+///         println!("channel {}: {} bytes", it.channel, it.bytes.len());
+///     }
+/// }
+/// ```
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct ClusterAnnounced {
+    /// The kind of the message.
+    pub channel: u16,
+    /// The content.
+    pub bytes: Arc<[u8]>,
+}
+
+/// Takes what has arrived from other nodes.
+pub(super) fn deliver_messages(
+    players: Res<ClusterPlayers>,
+    mut received: MessageWriter<PlayerMessageReceived>,
+    mut announced: MessageWriter<ClusterAnnounced>,
+) {
+    let Some(driver) = &players.driver else {
+        return;
+    };
+    let events = driver.with_messages(|messenger, now_ms, _| {
+        messenger.deliver(now_ms, |player| players.present.contains_key(&player))
+    });
+    for event in events {
+        match event {
+            MessengerEvent::ToPlayers {
+                players,
+                channel,
+                bytes,
+            } => {
+                let each = players.into_iter().map(|player| PlayerMessageReceived {
+                    player,
+                    channel,
+                    bytes: bytes.clone(),
+                });
+                received.write_batch(each);
+            }
+            MessengerEvent::ToAll { channel, bytes } => {
+                announced.write(ClusterAnnounced { channel, bytes });
+            }
+        }
+    }
+}
+
+/// Sends the messages of this tick.
+pub(super) fn send_messages(
+    players: Res<ClusterPlayers>,
+    mut requests: MessageReader<PlayerMessageRequest>,
+    mut announcements: MessageReader<ClusterAnnouncement>,
+    mut received: MessageWriter<PlayerMessageReceived>,
+    mut announced: MessageWriter<ClusterAnnounced>,
+) {
+    let Some(driver) = &players.driver else {
+        requests.clear();
+        announcements.clear();
+        return;
+    };
+    if requests.is_empty() && announcements.is_empty() {
+        return;
+    }
+    driver.with_messages(|messenger, now_ms, nodes| {
+        for PlayerMessageRequest { to, channel, bytes } in requests.read() {
+            if !messenger.accepts(to.len(), bytes.len()) {
+                continue;
+            }
+            let mut to = to.clone();
+            to.sort_unstable();
+            to.dedup();
+            let is_here = |player: &PlayerId| players.present.contains_key(player);
+            let (here, elsewhere): (Vec<_>, Vec<_>) = to.into_iter().partition(is_here);
+            let content: Arc<[u8]> = bytes.as_slice().into();
+            received.write_batch(here.into_iter().map(|player| PlayerMessageReceived {
+                player,
+                channel: *channel,
+                bytes: content.clone(),
+            }));
+            messenger.send(elsewhere, *channel, bytes, now_ms, nodes);
+        }
+        for ClusterAnnouncement { channel, bytes } in announcements.read() {
+            if messenger.accepts(0, bytes.len()) {
+                messenger.announce(*channel, bytes);
+                announced.write(ClusterAnnounced {
+                    channel: *channel,
+                    bytes: bytes.as_slice().into(),
+                });
+            }
+        }
+    });
+}
