@@ -207,7 +207,7 @@ fn party_on_three_nodes_hears_each_other_while_members_move() {
 }
 
 #[test]
-fn local_player_hears_in_the_same_tick_and_announcements_reach_all() {
+fn local_player_hears_at_once_and_announcements_reach_all() {
     let (mut apps, rows, _) = three_nodes();
     say(&mut apps[0], &[PARTY[0], PARTY[0]], 1);
     apps[0].world_mut().run_schedule(FixedMain);
