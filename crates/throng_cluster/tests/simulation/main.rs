@@ -99,7 +99,7 @@ fn scenes_move_only_when_nodes_fail_or_drain() {
     }
     // Each was claimed once, whatever the loads have been.
     assert_eq!(cluster.scene_changes(), SCENES as u64);
-    for (rates, least) in [(FaultRates::SINGLE[0].1, 2), (FaultRates::SINGLE[2].1, 5)] {
+    for (rates, least) in [(FaultRates::SINGLE[0].1, 2), (FaultRates::SINGLE[2].1, 3)] {
         let mut cluster = SimulatedCluster::new(1, rates);
         while cluster.now_ms < 20_000 {
             cluster.step();
