@@ -15,7 +15,7 @@ use crate::plugin::{ClusterAnnounced, PlayerMessageReceived};
 /// ```
 /// # use bevy_ecs::prelude::*;
 /// # use throng::prelude::*;
-/// use throng::world::Parties;
+/// use throng::world::{Parties, PartyId};
 /// use throng_cluster::{ClientMessageChannels, PlayerMessageRequest};
 ///
 /// const PARTY_CHAT: u16 = 1;

@@ -47,7 +47,7 @@ const GROUPS: [CounterGroup; 19] = [
     ),
     (
         "sessions.ended.",
-        "requested disconnected replaced slow_consumer kicked banned idle flooding authentication_failed timed_out full server_stopping resumed unavailable taken",
+        "requested disconnected replaced slow_consumer kicked banned idle flooding authentication_failed timed_out full server_stopping resumed moved unavailable taken",
         "",
     ),
     (
