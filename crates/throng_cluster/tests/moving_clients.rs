@@ -6,6 +6,8 @@
 mod servers;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,10 +24,11 @@ use throng::world::ObjectHashAppExt;
 use throng_client::{Client, ClientEvent, ClientSettings, ControlState};
 use throng_cluster::{
     BusPeer, BusTransport, ClientGateway, ClientMessageChannels, ClusterAnnouncement, ClusterKey,
-    ClusterNodeId, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterSessionsPlugin,
-    ClusterSessionsSettings, ClusterStore, DriverSettings, GatewayId, GatewaySettings,
-    LinkSettings, LocalBus, MessageBus, NatsSettings, NatsTransport, NodeDriver, PlayerHooks,
-    PlayerMessageRequest, PlayerMove, SharedRows, attach_node,
+    ClusterNodeId, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply, ClusterRequest,
+    ClusterSessionsPlugin, ClusterSessionsSettings, ClusterStore, ClusterStoreError,
+    DriverSettings, FrozenPlayer, GatewayId, GatewaySettings, LinkSettings, LocalBus, MessageBus,
+    NatsSettings, NatsTransport, NodeDriver, PlayerHooks, PlayerMessageRequest, PlayerMove,
+    SharedRows, attach_node,
 };
 use throng_core::clock::{Stopwatch, unix_ms};
 use throng_net::{
@@ -95,7 +98,7 @@ impl Node {
         let mut settings = DriverSettings::new(name);
         settings.gateways = gateways.to_vec();
         settings.nodes_interval = Duration::from_millis(50);
-        let open = || Box::new(engines.rows.clone()) as Box<dyn ClusterStore>;
+        let open = || Box::new(engines.store.clone()) as Box<dyn ClusterStore>;
         let driver = NodeDriver::start(&settings, open, |run| {
             Ok(engines.bus(BusPeer::Node(run.node), run.run))
         });
@@ -156,9 +159,25 @@ enum Carrier {
     Nats(NatsSettings),
 }
 
+/// Rows in memory that can be away.
+#[derive(Clone, Default)]
+struct SwitchedStore {
+    rows: SharedRows,
+    is_away: Arc<AtomicBool>,
+}
+
+impl ClusterStore for SwitchedStore {
+    fn execute(&mut self, request: &ClusterRequest) -> Result<ClusterReply, ClusterStoreError> {
+        if self.is_away.load(Ordering::Relaxed) {
+            return Err(ClusterStoreError::NotExecuted("away".to_owned()));
+        }
+        self.rows.execute(request)
+    }
+}
+
 /// What the nodes share.
 struct Engines {
-    rows: SharedRows,
+    store: SwitchedStore,
     carrier: Carrier,
     clock: Stopwatch,
 }
@@ -184,10 +203,10 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Two nodes, of which the second has simulated for a shorter time. Only the first one takes logins.
+    /// Two nodes. The second one has simulated for a shorter time, and takes no logins.
     fn start(carrier: Carrier, gateways_of_second: &[GatewayId]) -> Self {
         let engines = Engines {
-            rows: SharedRows::default(),
+            store: SwitchedStore::default(),
             carrier,
             clock: Stopwatch::start(),
         };
@@ -235,8 +254,8 @@ impl Cluster {
     }
 
     fn round(&mut self, what: &str) {
-        let Engines { rows, clock, .. } = &self.engines;
-        rows.set_now_ms(clock.elapsed().as_millis() as u64);
+        let Engines { store, clock, .. } = &self.engines;
+        store.rows.set_now_ms(clock.elapsed().as_millis() as u64);
         self.nodes.iter_mut().for_each(|node| node.server.step(1));
         self.now += Duration::from_millis(10);
         if let Some(client) = &mut self.client {
@@ -375,6 +394,36 @@ fn client_whose_player_is_on_a_node_logs_in_there() {
     cluster.until_plays(1, 0);
     let stats = cluster.gateway.stats();
     assert_eq!((stats.connected, stats.taken_over), (1, 0));
+}
+
+#[test]
+fn player_stands_still_while_the_store_is_away_and_keeps_its_connection() {
+    let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[GATEWAY]);
+    cluster.connect();
+    cluster.until_plays(0, 0);
+    cluster.walk(0, 0);
+    let is_frozen = |cluster: &Cluster| {
+        let player = cluster.nodes[0].player().unwrap();
+        let world = cluster.nodes[0].server.world();
+        world.get::<FrozenPlayer>(player).is_some()
+    };
+    let is_away = cluster.engines.store.is_away.clone();
+    is_away.store(true, Ordering::Relaxed);
+    cluster.until("the pause", |cluster| is_frozen(cluster));
+    // What the client had sent before it knew of the pause is refused.
+    let at = cluster.nodes[0].position();
+    for _ in 0..100 {
+        cluster.round("the pause");
+        assert_eq!(cluster.nodes[0].position(), at);
+    }
+    is_away.store(false, Ordering::Relaxed);
+    cluster.until("the end of the pause", |cluster| !is_frozen(cluster));
+    cluster.walk(0, 128);
+    cluster.until_plays(0, 0);
+    let stats = cluster.gateway.stats();
+    assert_eq!((stats.connected, stats.taken_over, stats.lost), (1, 0, 0));
+    let is_end = |event: &&ClientEvent| matches!(event, ClientEvent::Closed { .. });
+    assert_eq!(cluster.events.iter().find(is_end), None);
 }
 
 #[test]

@@ -24,7 +24,8 @@ use crate::node::NodeStats;
 #[component(immutable)]
 pub struct ClusterPlayer(pub PlayerId);
 
-/// The player moves to another node, or logs out: the game must not change it. If it stays after all, this is removed.
+/// The player moves to another node or logs out, or the node has paused: the game must not change it. If it stays after all, this is removed.
+/// With `ClusterSessionsPlugin` (feature `server`) it stands still meanwhile: its `MaxSpeed` is 0.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;

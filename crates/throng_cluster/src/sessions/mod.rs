@@ -14,6 +14,7 @@
 //! | `attach_node` | a node, its gateways and its outbox, into a server |
 //! | `client_messages` | messages to players, as announcements to their clients |
 //! | `follow` | the systems |
+//! | `stand_still` | frozen players do not move |
 //!
 //! Invariant: the object of a player is despawned by [`ClusterPlugin`](crate::ClusterPlugin) only, also when its session ends first: it has
 //! [`OutlivesSession`](throng::session::OutlivesSession). Cost: O(players without a client + sessions without a player) per tick.
@@ -21,6 +22,7 @@
 mod attach_node;
 mod client_messages;
 mod follow;
+mod stand_still;
 
 pub use attach_node::attach_node;
 pub use client_messages::ClientMessageChannels;
@@ -31,6 +33,7 @@ use throng::sim::SimSystems;
 
 use self::client_messages::announce_to_clients;
 use self::follow::{ClusterSessions, attach_players, end_sessions, note_departure, start_sessions};
+use self::stand_still::{release_player, stop_player};
 
 /// Gives clients that log in, or come from another node, control of their players. Add it to a server with a
 /// [`ClusterPlugin`](crate::ClusterPlugin), whose hook [`on_receive`](crate::PlayerHooks::on_receive) spawns players as objects: with
@@ -99,6 +102,8 @@ impl Plugin for ClusterSessionsPlugin {
             .init_resource::<ClusterSessions>()
             .init_resource::<ClientMessageChannels>()
             .add_observer(note_departure)
+            .add_observer(stop_player)
+            .add_observer(release_player)
             .add_systems(
                 FixedUpdate,
                 (
