@@ -81,7 +81,7 @@ impl CliError {
         Self::new(format!("could not write {}: {why}", file.display()))
     }
 
-    /// An error at a part of a text, of which `file` is the name.
+    /// An error at a part of a text. The message shows `file` as the name of the text.
     #[cfg(feature = "cluster")]
     pub(super) fn in_text(
         message: impl Into<String>,

@@ -13,19 +13,31 @@ fn gauge(name: &'static str, help: &'static str, value: usize) -> MetricFamily {
     MetricFamily::new(name, MetricType::Gauge, help).value(value as f64)
 }
 
+/// A counter with one value per label.
+fn counters<const N: usize>(
+    (name, help): (&'static str, &'static str),
+    label: &'static str,
+    values: [(&'static str, u64); N],
+) -> MetricFamily {
+    let values = values.map(|(of, value)| (of, value as f64));
+    MetricFamily::new(name, MetricType::Counter, help).by_label(label, values)
+}
+
 /// Figures of a gateway.
 pub(super) fn of_gateway(gateway: &ClientGateway) -> Vec<MetricFamily> {
     let stats = gateway.stats();
+    let clients = gateway.client_count();
     let mut families = vec![
-        gauge(
-            "throng_gateway_clients",
-            "Connected clients.",
-            gateway.client_count(),
-        ),
+        gauge("throng_gateway_clients", "Connected clients.", clients),
         counter(
             "throng_gateway_clients_total",
             "Clients that were given to a node.",
             stats.connected,
+        ),
+        counter(
+            "throng_gateway_takeovers_total",
+            "How often another node took a connected client over: its player was handed off, or its node died.",
+            stats.taken_over,
         ),
         counter(
             "throng_gateway_packets_total",
@@ -37,39 +49,33 @@ pub(super) fn of_gateway(gateway: &ClientGateway) -> Vec<MetricFamily> {
             "Messages of clients passed to nodes.",
             stats.inputs,
         ),
-        MetricFamily::new(
-            "throng_gateway_clients_closed_total",
-            MetricType::Counter,
-            "Clients refused or closed by the gateway, by reason.",
-        )
-        .by_label(
+        counters(
+            (
+                "throng_gateway_clients_closed_total",
+                "Clients refused or closed by the gateway, by reason.",
+            ),
             "reason",
             [
-                ("no_node", stats.refused as f64),
-                ("node_lost", stats.lost as f64),
-                ("node_behind", stats.stuck as f64),
+                ("no_node", stats.refused),
+                ("node_lost", stats.lost),
+                ("node_behind", stats.stuck),
+                ("replaced", stats.replaced),
             ],
         ),
     ];
-    families.extend(of_bus(
-        gateway.bus_stats(),
-        gateway.link_stats(),
-        &gateway.peers(),
-    ));
+    let (bus, links) = (gateway.bus_stats(), gateway.link_stats());
+    families.extend(of_bus(bus, links, &gateway.peers()));
     families
 }
 
-/// Figures of a node, besides those of its server.
+/// Figures of a node as a part of the cluster. Those of its server are served beside them.
 pub(super) fn of_node(
     driver: &NodeDriver,
     port: &GatewayPort,
     players: usize,
 ) -> Vec<MetricFamily> {
-    let (node, stats, clients) = (
-        driver.with_node(|node, _| node.stats()),
-        driver.stats(),
-        port.stats(),
-    );
+    let (node, stats) = (driver.with_node(|node, _| node.stats()), driver.stats());
+    let clients = port.stats();
     let mut families = vec![
         gauge(
             "throng_node_scenes",
@@ -77,36 +83,39 @@ pub(super) fn of_node(
             driver.scenes().len(),
         ),
         gauge("throng_node_players", "Players on this node.", players),
-        MetricFamily::new(
-            "throng_node_player_changes_total",
-            MetricType::Counter,
-            "Players that came and went, by way.",
-        )
-        .by_label(
+        counters(
+            (
+                "throng_node_player_changes_total",
+                "Players that came and went, by way.",
+            ),
             "way",
             [
-                ("adopted", node.adopted as f64),
-                ("handed_off", node.handed_off as f64),
-                ("logged_out", node.released as f64),
-                ("taken_back", node.taken_back as f64),
+                ("adopted", node.adopted),
+                ("handed_off", node.handed_off),
+                ("logged_out", node.released),
+                ("taken_back", node.taken_back),
             ],
         ),
         counter(
+            "throng_node_pauses_total",
+            "How often this node paused, because its heartbeat did not reach the store in time.",
+            node.pauses,
+        ),
+        counter(
             "throng_node_runs_ended_total",
-            "How often this node had to give up all players: it was cut off from the store.",
+            "How often this node gave up all its players: others had claimed them, or the store refused what it wrote.",
             node.runs_ended,
         ),
-        MetricFamily::new(
-            "throng_node_store_requests_total",
-            MetricType::Counter,
-            "Requests to the store, and those that were not executed or whose outcome is unknown.",
-        )
-        .by_label(
+        counters(
+            (
+                "throng_node_store_requests_total",
+                "Requests to the store, and those that were not executed or whose outcome is unknown.",
+            ),
             "outcome",
             [
-                ("sent", stats.requests as f64),
-                ("not_executed", stats.not_executed as f64),
-                ("unknown", node.unknown_outcomes as f64),
+                ("sent", stats.requests),
+                ("not_executed", stats.not_executed),
+                ("unknown", node.unknown_outcomes),
             ],
         ),
         counter(
@@ -114,25 +123,21 @@ pub(super) fn of_node(
             "Clients at gateways that were given to this node.",
             clients.connected,
         ),
-        MetricFamily::new(
-            "throng_node_clients_closed_total",
-            MetricType::Counter,
-            "Clients at gateways that ended otherwise than by their own doing, by reason.",
-        )
-        .by_label(
+        counters(
+            (
+                "throng_node_clients_closed_total",
+                "Clients at gateways that this node refused, closed or lost, by reason.",
+            ),
             "reason",
             [
-                ("no_room", clients.refused as f64),
-                ("behind", clients.behind as f64),
-                ("gateway_lost", clients.lost as f64),
+                ("no_room", clients.refused),
+                ("behind", clients.behind),
+                ("gateway_lost", clients.lost),
             ],
         ),
     ];
-    families.extend(of_bus(
-        driver.bus_stats(),
-        port.link_stats(),
-        &driver.peers(),
-    ));
+    let (bus, links) = (driver.bus_stats(), port.link_stats());
+    families.extend(of_bus(bus, links, &driver.peers()));
     families
 }
 
@@ -147,25 +152,24 @@ fn of_bus(bus: BusStats, links: LinkStats, peers: &[(BusPeer, KnownPeer)]) -> Ve
         MetricFamily::new(
             "throng_cluster_peers",
             MetricType::Gauge,
-            "Nodes and gateways whose presence was received in the last 1.5 s, without this one.",
+            "Other nodes and gateways whose presence was received in the last 1.5 s.",
         )
         .by_label("kind", [("node", count(true)), ("gateway", count(false))]),
-        MetricFamily::new(
-            "throng_cluster_bus_messages_total",
-            MetricType::Counter,
-            "Messages of the bus, by outcome.",
-        )
-        .by_label(
+        counters(
+            (
+                "throng_cluster_bus_messages_total",
+                "Messages of the bus, by outcome.",
+            ),
             "outcome",
             [
-                ("sent", bus.sent as f64),
-                ("not_sent", bus.not_sent as f64),
-                ("received", bus.received as f64),
-                ("missing", bus.missing as f64),
-                ("dropped", bus.dropped as f64),
-                ("other_version", bus.other_versions as f64),
-                ("forged", bus.forged as f64),
-                ("refused", bus.refused as f64),
+                ("sent", bus.sent),
+                ("not_sent", bus.not_sent),
+                ("received", bus.received),
+                ("missing", bus.missing),
+                ("dropped", bus.dropped),
+                ("other_version", bus.other_versions),
+                ("forged", bus.forged),
+                ("refused", bus.refused),
             ],
         ),
         counter(
@@ -184,4 +188,23 @@ fn of_bus(bus: BusStats, links: LinkStats, peers: &[(BusPeer, KnownPeer)]) -> Ve
             links.resent,
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use throng_cluster::{ClusterKey, GatewayId, GatewaySettings, LocalBus, MessageBus};
+
+    #[test]
+    fn figures_of_a_gateway_are_exposed() {
+        let own = BusPeer::Gateway(GatewayId(1));
+        let bus = Box::new(LocalBus::default().join(own));
+        let bus = MessageBus::new(bus, ClusterKey::new(&[7; 32]), own, 1);
+        let gateway = ClientGateway::new(GatewaySettings::default(), bus, 1);
+        let text = throng_inspect::exposition(&of_gateway(&gateway));
+        for name in ["throng_gateway_takeovers_total 0", "reason=\"replaced\"} 0"] {
+            assert!(text.contains(name), "{name}: {text}");
+        }
+    }
 }

@@ -123,7 +123,7 @@ impl NodeCommand {
         if let Some(driver) = server.world_mut().resource_mut::<ClusterPlayers>().close() {
             let run = driver.with_node(|node, _| node.run());
             driver.stop();
-            // This process ends before its threads would do it. Without it, others find out in 1.5 s.
+            // The threads of the driver would do it, but the process may end first. Then others would wait for 1.5 s.
             let ended_run = self.store.rows().and_then(|mut rows| {
                 let reply = rows.execute(&ClusterRequest::EndRun { run });
                 reply.map_err(super::store_args::failed)
@@ -185,10 +185,11 @@ impl NodeCommand {
                     if players.players().next().is_none() && driver.scenes().is_empty() || is_over {
                         return Ok(CliStatus::Done);
                     }
-                    let others = driver.nodes().into_iter().any(|entry| {
-                        let own = driver.with_node(|node, _| node.run().node);
-                        entry.is_alive && !entry.is_draining && entry.run.node != own
-                    });
+                    let own = driver.with_node(|node, _| node.run().node);
+                    let others = driver
+                        .nodes()
+                        .into_iter()
+                        .any(|entry| entry.is_alive && !entry.is_draining && entry.run.node != own);
                     if !others {
                         return Ok(CliStatus::Done);
                     }

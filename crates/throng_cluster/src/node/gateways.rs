@@ -18,7 +18,7 @@ impl ClusterNode {
             self.gateways.push(gateway);
         }
         let node = self.run.node;
-        // Whoever owns a player of an uncertain epoch has a route with a higher one.
+        // It may not be known whether a player has left already. If it has, the route of its new owner has a higher epoch, and counts.
         let owned = self.players.0.iter();
         let owned = owned.filter(|(_, held)| !matches!(held.state, HeldState::Moved { .. }));
         for (&player, held) in owned {

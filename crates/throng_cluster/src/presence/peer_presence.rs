@@ -15,7 +15,7 @@ const ENDING: u8 = 2;
 /// What a node or a gateway says about itself. The version of the bus is that of the frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerPresence {
-    /// Its name, for people: at most [`PEER_NAME_BYTES_MAX`] bytes, of which more are cut off.
+    /// Its name, as logs and errors show it. A name is cut after [`PEER_NAME_BYTES_MAX`] bytes.
     pub name: String,
     /// The id of the game and its version, as in connect tokens. Peers with another id are ignored.
     pub protocol_id: u64,

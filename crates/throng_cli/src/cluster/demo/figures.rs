@@ -18,8 +18,9 @@ pub(super) struct DemoFigures {
     pub disconnects: usize,
     /// Changes to a scene of the same node.
     local_changes: usize,
-    /// The pauses of changes to a scene of another node, and of those alone that happened while no process was killed.
+    /// Changes to a scene of another node.
     hand_offs: usize,
+    /// Their pauses. Hand-offs during a kill are left out.
     pauses: Vec<Duration>,
     /// The process that was killed last, while its consequences are counted.
     kill: Option<KillFigures>,
@@ -34,7 +35,7 @@ struct KillFigures {
     outages: Vec<Duration>,
 }
 
-/// The value below which this share of the values is; `None` without values.
+/// The smallest value that is at least as large as this share of the values; `None` without values.
 fn percentile(values: &[Duration], share: f64) -> Option<Duration> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();

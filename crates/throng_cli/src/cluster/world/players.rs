@@ -19,6 +19,10 @@ pub(in crate::cluster) struct Coins(pub u32);
 #[replicate(audience = Audience::OWNER)]
 pub(in crate::cluster) struct Place(pub u16);
 
+/// A record that this program cannot read, such as one of a newer version. It is saved as it was, and its player stays in the waiting room.
+#[derive(Component)]
+struct UnreadRecord(Vec<u8>);
+
 /// Where a player is on its way to.
 #[derive(Component, Clone, Debug)]
 pub(super) struct Destination {
@@ -42,6 +46,9 @@ impl WorldHooks {
 
 impl PlayerHooks for WorldHooks {
     fn on_collect(&self, world: &World, player: Entity) -> Vec<u8> {
+        if let Some(unread) = world.get::<UnreadRecord>(player) {
+            return unread.0.clone();
+        }
         let gold = world.get::<Coins>(player).map_or(0, |gold| gold.0);
         let (scene, at_m) = whereabouts(world, player);
         TravellerRecord { gold, scene, at_m }.to_bytes()
@@ -51,13 +58,10 @@ impl PlayerHooks for WorldHooks {
         let state = if record.revision == 0 {
             self.new_player()
         } else {
-            TravellerRecord::from_bytes(&record.bytes).unwrap_or_else(|| {
-                tracing::error!(
-                    player = player.0,
-                    "record unreadable: the player begins anew"
-                );
-                self.new_player()
-            })
+            match TravellerRecord::from_bytes(&record.bytes) {
+                Some(state) => state,
+                None => return keep_unread(world, player, record),
+            }
         };
         let open = world.resource::<OpenScenes>();
         let here = open.get(&state.scene).zip(self.0.0.number_of(&state.scene));
@@ -85,7 +89,25 @@ impl PlayerHooks for WorldHooks {
     }
 }
 
-/// The scene of a player and its place there: those that it is on its way to, if there are any.
+/// A player whose record cannot be read.
+fn keep_unread(world: &mut World, player: PlayerId, record: &ClusterRecord) -> Entity {
+    tracing::error!(
+        player = player.0,
+        bytes = record.bytes.len(),
+        "record unreadable: the player stays in the waiting room, and its record is kept; run a version that can read it"
+    );
+    let room = world.resource::<OpenScenes>().waiting_room();
+    let place = (InScene(room), Position(OpenScenes::WAITING_AT_M));
+    let own = (
+        Player,
+        player,
+        Place(PLACE_WAITING),
+        UnreadRecord(record.bytes.clone()),
+    );
+    world.spawn((own, place, Viewer::default())).id()
+}
+
+/// The scene of a player and its place there. If it is on its way, those that it goes to.
 fn whereabouts(world: &World, player: Entity) -> (String, Vec2) {
     if let Some(destination) = world.get::<Destination>(player) {
         return (destination.scene.clone(), destination.at_m);
@@ -97,4 +119,28 @@ fn whereabouts(world: &World, player: Entity) -> (String, Vec2) {
         name.map_or_else(String::new, |scene| scene.name().to_owned()),
         at_m.unwrap_or_default(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use crate::cluster::world::WorldFile;
+
+    #[test]
+    fn record_that_cannot_be_read_is_saved_as_it_was() {
+        let mut server = Server::builder().build();
+        let world = server.world_mut();
+        world.init_resource::<OpenScenes>();
+        OpenScenes::open_waiting_room(world).unwrap();
+        let hooks = WorldHooks(ClusterWorld(Arc::new(
+            WorldFile::load("three_towns").unwrap(),
+        )));
+        for bytes in [vec![9; 20], Vec::new()] {
+            let record = ClusterRecord { revision: 3, bytes };
+            let player = hooks.on_receive(world, PlayerId(7), &record);
+            assert_eq!(hooks.on_collect(world, player), record.bytes);
+        }
+    }
 }

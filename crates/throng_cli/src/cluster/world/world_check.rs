@@ -37,7 +37,7 @@ pub(super) fn check(world: &WorldFile, file: &str, text: &str) -> Result<(), Cli
     })
 }
 
-/// The line, column and length of a text, each part of which is after the one before.
+/// The line, the column and the length of the last part. Each part is searched for after the one before it.
 fn place_of(near: &[String], text: &str) -> (usize, usize, usize) {
     let (mut at, mut end, mut length) = (0, 0, 1);
     for part in near {

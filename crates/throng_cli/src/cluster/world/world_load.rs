@@ -42,7 +42,7 @@ impl WorldFile {
         Self::parse(&format!("{name}.ron"), text)
     }
 
-    /// Reads and checks a text, of which `file` is the name.
+    /// Reads and checks a text. Errors show `file` as its name.
     pub fn parse(file: &str, text: &str) -> Result<Self, CliError> {
         let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
         let world: Self = options.from_str(text).map_err(|error| {

@@ -9,7 +9,7 @@ use super::{NODES, SimulatedCluster};
 
 pub const SCENES: usize = 12;
 
-/// Scenes of which some are pinned: two to nodes, and one to a node that does not exist.
+/// Scenes. Two are pinned to nodes, one to a node that does not exist, and the others to none.
 pub(super) fn declarations() -> impl Iterator<Item = SceneDeclaration> {
     (0..SCENES).map(|nth| SceneDeclaration {
         name: format!("s{nth:02}"),
