@@ -112,7 +112,7 @@ impl MatchRequestSource {
             .collect()
     }
 
-    /// A ticket that exists, or one that does not (any more).
+    /// A ticket that exists, or sometimes one that does not.
     fn ticket(&mut self, rows: &ClusterRows) -> TicketId {
         let known: Vec<TicketId> = rows.tickets().map(|(ticket, ..)| ticket.id).collect();
         let run = self.run();

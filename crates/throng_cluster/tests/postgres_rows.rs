@@ -495,7 +495,7 @@ fn server_that_is_away_or_waits_executes_nothing() {
         run,
         saves: vec![save(PLAYERS[0], 1, 5)],
     };
-    // Nobody listens at this address.
+    // No server listens at this address.
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = port.local_addr().unwrap().port();
     let source = PostgresSource::new(format!("postgres://throng@127.0.0.1:{port}/postgres"));

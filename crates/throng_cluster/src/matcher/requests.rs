@@ -106,7 +106,7 @@ impl PendingMatchRequests {
         id
     }
 
-    /// Removes a request whose reply has arrived; `None` if it is not pending any more.
+    /// Removes a request whose reply has arrived; `None` if it is no longer pending.
     pub fn take(&mut self, id: RequestId) -> Option<MatchWork> {
         let mut slots = self.pending.iter_mut();
         let slot = slots.find(|slot| slot.as_ref().is_some_and(|pending| pending.id == id))?;

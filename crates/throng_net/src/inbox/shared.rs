@@ -26,8 +26,8 @@ pub struct ConnectionInfo {
     pub continues: Option<ContinuedConnection>,
 }
 
-/// The messages that a client has sent to another server process over the same connection. The client was logged in there, and its player is
-/// verified. Its session opens at once, without a *Login*.
+/// The messages that a client has sent to another server process over the same connection. The client was logged in there, and its player
+/// is verified. Its session opens at once, without a *Login*.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContinuedConnection {
     /// Number of its last message for the former process, modulo 65,536.

@@ -121,7 +121,7 @@
 //!
 //! # Another server process takes the client over
 //! A *Hello* that is not the first one on its connection means that another server process serves the client from now on, for example because
-//! its player was handed to another node of a cluster. The connection and what it counts go on: the numbers of packets, split messages and
+//! its player was handed to another node of a cluster. The connection and its counters continue: the numbers of packets, split messages and
 //! inputs, and the epoch, which is greater than the last one known. Client id, ticks, their length, objects and scenes are those of the new
 //! process; its tick may be lower. Time runs at full speed until a *TimeRate* arrives. The client discards what it knows of the server's
 //! clock, and ignores *Pongs* for earlier *Pings*. *Resumed* 0 and a *Welcome* with a new token follow in the same packet, in this order, and the
