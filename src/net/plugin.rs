@@ -183,7 +183,7 @@ pub fn listen(
     Ok(bound)
 }
 
-/// Listens for UDP clients for a handler that is no server with a world, such as a gateway of a cluster. Pass the packets for them to its
+/// Listens for UDP clients for a handler without a world, such as a gateway of a cluster. Send packets to the clients with the server's
 /// [`sink`](UdpServer::sink).
 ///
 /// # Errors

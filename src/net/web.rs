@@ -137,7 +137,7 @@ pub fn listen_web(
     Ok(bound)
 }
 
-/// Listens for browsers for a handler that is no server with a world, such as a gateway of a cluster. Pass the packets for them to its
+/// Listens for browsers for a handler without a world, such as a gateway of a cluster. Send packets to the clients with the server's
 /// [`sink`](WebServer::sink).
 ///
 /// # Errors

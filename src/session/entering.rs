@@ -100,8 +100,8 @@ impl Sessions {
         true
     }
 
-    /// Opens the session of a client whose player was on another server process, before all queued ones. If the player still has a session
-    /// here, it continues with this client. Nothing happens if the client was refused.
+    /// Admits a client that comes from another server process, before all queued clients. If its player still has a session here, that
+    /// session continues with this client. Does nothing if the client was refused.
     pub(super) fn continue_session(
         &mut self,
         client: ClientId,

@@ -39,7 +39,7 @@ pub enum LogoutReason {
     PlayerUnavailable,
     /// Another server has taken the player over.
     PlayerTaken,
-    /// The player was handed to another node of a cluster, which goes on with its client.
+    /// The player was handed to another node of a cluster, which has taken its client over.
     Moved,
 }
 
@@ -114,8 +114,7 @@ mod tests {
             .iter()
             .map(|it| it.close_reason().number());
         let numbers: BTreeSet<u8> = numbers.collect();
-        // A client that logged out, is disconnected or goes on with another node receives nothing that it does not know, and a player
-        // that another server has taken is replaced.
+        // `Requested`, `Disconnected` and `Moved` have the same reason for clients, and so have `Replaced` and `PlayerTaken`.
         assert_eq!(numbers.len(), LogoutReason::ALL.len() - 3);
     }
 }

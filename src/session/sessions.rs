@@ -238,7 +238,7 @@ impl Sessions {
         } else if is_banned {
             Some(LogoutReason::Banned)
         } else {
-            // A client that continues proves its player at once.
+            // A client that continues has a verified player, so it does not count as unproven.
             let unproven = connected.address.filter(|_| connected.continues.is_none());
             (!self.make_room(unproven)).then_some(LogoutReason::Full)
         };

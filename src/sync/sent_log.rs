@@ -401,9 +401,9 @@ mod tests {
     use crate::wire::write_announce;
 
     /// The messages to each client in a tick: shared ones by number, or its own.
-    type Told = Vec<(u8, Vec<Option<u8>>)>;
+    type Updates = Vec<(u8, Vec<Option<u8>>)>;
 
-    fn updates() -> impl Strategy<Value = Told> {
+    fn updates() -> impl Strategy<Value = Updates> {
         let messages = prop::collection::vec(prop::option::of(0..6_u8), 0..4);
         prop::collection::vec((0..9_u8, messages), 0..8)
     }
@@ -479,11 +479,11 @@ mod tests {
                 let gone = announced.iter().filter(|&&(at, _)| at + kept <= tick);
                 prop_assert!(forgotten.iter().eq(gone.map(|(_, announce)| announce)));
             }
-            let of_one_told = log.ticks.iter().all(|sent| {
+            let all_have_receivers = log.ticks.iter().all(|sent| {
                 let counts = (0..9).map(|client| sent.messages_of(ClientId(client)).len());
                 sent.ends.len() <= counts.sum()
             });
-            prop_assert!(of_one_told, "messages without a receiver are not stored");
+            prop_assert!(all_have_receivers, "messages without a receiver are not stored");
             log.trim(u64::MAX, 0, |_| ());
             prop_assert!(log.ticks.is_empty() && log.bytes == 0);
         }

@@ -95,6 +95,7 @@ impl UnseenObjects {
     }
 
     /// Writes the objects to forget, before anything that came into view; returns the bytes.
+    #[inline]
     pub fn write_leaving(&mut self, part: &mut BatchPart, counters: &mut SentCounters) -> usize {
         let mut spent = 0;
         for object in self.leaving.drain(..) {
@@ -107,6 +108,7 @@ impl UnseenObjects {
     }
 
     /// Writes new unseen objects, and the changes of those that it knows; returns the bytes.
+    #[inline]
     pub fn write(
         &mut self,
         part: &mut BatchPart,

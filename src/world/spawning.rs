@@ -214,8 +214,8 @@ mod tests {
         let outside = world.spawn((Npc, InScene(scene), outside)).id();
         let no_scene = world.spawn((Npc, InScene(nothing), AT)).id();
         let all = [nowhere, nothing, outside, no_scene];
-        let message: Vec<_> = refused(&app).iter().map(|message| message.entity).collect();
-        assert_eq!(message, all);
+        let entities: Vec<_> = refused(&app).iter().map(|message| message.entity).collect();
+        assert_eq!(entities, all);
         let texts: Vec<String> = refused(&app)
             .iter()
             .map(|message| message.error.to_string())

@@ -27,7 +27,7 @@ fn secret(folder: &TempFolder, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn gateway_without_its_secrets_is_refused_with_what_to_do() {
+fn gateway_without_its_secrets_is_refused() {
     let folder = TempFolder::new();
     let key = secret(&folder, "cluster.key", &"0a".repeat(32));
     let run = |more: &[&str]| {
@@ -52,7 +52,7 @@ fn gateway_without_its_secrets_is_refused_with_what_to_do() {
     ]);
     assert_refused(&output, &["USER:PASSWORD"]);
     assert!(!output.err.contains("hidden"), "{}", output.err);
-    // Nobody listens there.
+    // No server listens there.
     let output = run(&["--bus", local, "--cluster-key", &key]);
     assert_refused(&output, &["--bus", "127.0.0.1 not reached"]);
     let output = run_throng(&[
@@ -101,7 +101,7 @@ fn node_with_a_file_as_its_store_or_a_wrong_world_is_refused() {
     assert_refused(&output, &["w.ron:5:53", "no scene has that name", "^^^^^^"]);
     let world = folder.write("w2.ron", "World(start: \"a\", size: 3)");
     assert_refused(&run(&world, store), &["w2.ron:1:", "size"]);
-    // The world is right, and nobody listens at the address of the store.
+    // The world is valid, and no server listens at the address of the store.
     assert_refused(&run("three_towns", store), &["--store"]);
 }
 
@@ -176,7 +176,7 @@ fn demo_hands_players_off_and_loses_no_gold() {
         "{}",
         output.out
     );
-    // Who walks for eight seconds has been in two portals.
+    // A player that walks for eight seconds has been in two portals.
     let changes =
         number_before(" between nodes", &output) + number_before(" scene changes", &output);
     assert!(changes >= 8, "{}", output.out);

@@ -1,4 +1,4 @@
-//! A client of the C interface goes on when another server process takes it over on its connection.
+//! A client of the C interface continues when another server process takes it over on the same connection.
 #![expect(unsafe_code, reason = "calls functions of the C interface")]
 
 use std::mem::MaybeUninit;
@@ -27,7 +27,7 @@ use throng_client_c::{
 
 const ROUNDS_MAX: u32 = 20_000;
 
-/// What clients send.
+/// Records the messages of clients.
 #[derive(Default)]
 struct Recorder(Mutex<Vec<Vec<u8>>>);
 
@@ -114,7 +114,7 @@ fn send(sink: &mut UdpServerSink, (epoch, sequence): (u8, u16), tick: u16, at: V
 }
 
 #[test]
-fn client_goes_on_with_another_process() {
+fn client_continues_with_another_process() {
     let socket = ServerSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let address = socket.address();
     let gate = ServerHandshakeSettings::new(PROTOCOL_ID, vec![address]);
@@ -147,7 +147,7 @@ fn client_goes_on_with_another_process() {
     game.until("the first scene", |game| game.state().has_own == 1);
     assert_eq!(game.state().tick, 900);
     game.events();
-    // The other process has simulated for a shorter time; its object has the same numbers.
+    // The tick of the other process is lower; its object has the same ids.
     send(&mut sink, (2, 1), 20, Vec2::splat(30.0));
     game.until("the other process", |game| game.state().tick == 20);
     let state = game.state();
@@ -157,9 +157,11 @@ fn client_goes_on_with_another_process() {
     for expected in [ThrongEventKind::Resumed, ThrongEventKind::SceneEntered] {
         assert!(events.contains(&expected), "{events:?}");
     }
-    // It has logged in once.
-    let said = recorder.0.lock().unwrap().clone();
-    let logins = said.iter().filter(|message| matches!(message[0], 1 | 5));
+    // The client has logged in once.
+    let messages = recorder.0.lock().unwrap().clone();
+    let logins = messages
+        .iter()
+        .filter(|message| matches!(message[0], 1 | 5));
     assert_eq!(logins.count(), 1);
     throng_destroy(Some(game.client));
     server.stop();

@@ -59,7 +59,7 @@ export class Mirror {
   /** Unreliable packets and motions without effect. */
   ignored = 0;
   announces = 0;
-  /** How often another server process has taken the client over, without another connection. Ticks and ids are then those of the new one. */
+  /** Number of times another server process has taken the client over on the same connection. Ticks and ids are then those of the new process. */
   takeovers = 0;
   private isGreeted = false;
   private epoch = 0;

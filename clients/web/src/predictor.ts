@@ -97,7 +97,7 @@ export class Predictor {
       return null;
     }
     const { id, generation } = mirror.own;
-    // Another server process may use the same numbers for another object, and counts other ticks.
+    // Another server process may use the same numbers for another object, and counts its own ticks.
     const own = `${mirror.takeovers}/${mirror.scene}/${id}/${generation}`;
     if (own !== this.own) {
       this.own = own;

@@ -59,14 +59,14 @@ test("a session continues with another server process", () => {
   assert(session.serverTick(0.1) !== null);
   session.walk({ kind: "towards", direction: 0 }, 0);
   act(0.06);
-  // The other process has simulated for a shorter time. Its object has the same scene, id and generation.
+  // The tick of the other process is lower. Its object has the same scene, id and generation.
   const taken = [...hello(3), 19, 0, ...welcome(2), ...scene(3, 30)];
   session.take(packet(0, 3, 2, 3, taken), 0.1);
   assert.deepEqual([session.mirror.tick, session.mirror.takeovers], [3, 1]);
   assert.equal(session.serverTick(0.1), null);
-  // The inputs that it has not handled apply to the new object.
+  // Unhandled inputs apply to the new object.
   assert(Math.abs(session.predictor.position!.x - 30.1) < 0.01, `${session.predictor.position!.x}`);
-  // It sends no login, but a ping at once.
+  // The client sends no login, and a ping at once.
   assert.equal(act(0.11)[0], 7);
   // A late packet of the former process has no effect, and positions of the new one count.
   const exactly = (metres: number) => [21, ...new Uint8Array(new Float32Array([metres, metres]).buffer)];

@@ -1,4 +1,4 @@
-//! Matches between two apps: players queue on one, play on the other or on their own, and are at home afterwards.
+//! Players queue on one app, play a match on any app, and go home afterwards.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
 use std::thread;
@@ -36,7 +36,7 @@ impl PlayerHooks for Game {
     }
 }
 
-/// What happened in an app.
+/// The messages that an app received.
 #[derive(Resource, Default)]
 struct MatchDiary {
     changes: Vec<(Option<PlayerId>, TicketOutcome)>,
@@ -57,7 +57,7 @@ fn note_tickets(
     diary.invalid += invalid.read().count();
 }
 
-/// The game: it opens instances at once; players who enter one find a coin there.
+/// The game: it opens instances at once. Each player that enters an instance gets a coin.
 fn play(
     mut diary: ResMut<MatchDiary>,
     mut opened: MessageReader<MatchOpened>,
@@ -209,7 +209,7 @@ fn players_of_two_apps_play_a_match_and_go_home() {
     for (nth, player) in [(0, 7), (1, 8)] {
         let world = apps.apps[nth].world();
         let entity = world.resource::<ClusterPlayers>().entity(PlayerId(player));
-        // What they found in the instance came home with them.
+        // The player has kept the coin from the instance.
         assert_eq!(world.get::<Gold>(entity.unwrap()).unwrap().0, 4);
     }
 }
@@ -229,7 +229,7 @@ fn players_of_an_app_that_dies_in_a_match_play_another_one() {
         .position(|app| diary(app).entered.len() == 2);
     let host = host.unwrap();
     let first = diary(&apps.apps[host]).opened[0];
-    // Its driver ends at once, as in a crash.
+    // The driver stops without notice, as in a crash.
     drop(apps.apps.remove(host));
     apps.until("both enter another instance", |apps| {
         let entered = apps.iter().flat_map(|app| &diary(app).entered);

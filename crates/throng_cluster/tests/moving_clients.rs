@@ -1,4 +1,4 @@
-//! A client over UDP at a gateway keeps its connection while its player goes from node to node, and when a node dies.
+//! Promise: a client of a gateway keeps its UDP connection when its player is handed to another node, and when a node dies.
 //!
 //! With a real NATS server only if the program `nats-server` is there; `.ci/with_nats` installs it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
@@ -136,7 +136,7 @@ impl Node {
             .entity(PLAYER)
     }
 
-    /// Whether the client plays here, and knows what it should know.
+    /// Whether the client plays here, and its mirror matches the world.
     fn is_mirrored(&self, client: &Client) -> bool {
         let world = self.server.world();
         let session = world.resource::<Sessions>().client_of(PLAYER);
@@ -203,7 +203,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Two nodes. The second one has simulated for a shorter time, and takes no logins.
+    /// Starts two nodes. The tick of the second one is lower. Only the first one takes logins.
     fn start(carrier: Carrier, gateways_of_second: &[GatewayId]) -> Self {
         let engines = Engines {
             store: SwitchedStore::default(),
@@ -278,7 +278,7 @@ impl Cluster {
         panic!("{what}: not after {ROUNDS_MAX} rounds");
     }
 
-    /// Until the client plays on a node, with this gold, and knows what it should know.
+    /// Waits until the client plays on a node with this gold, and its mirror matches the world.
     fn until_plays(&mut self, on: usize, gold: u16) {
         let name = self.nodes[on].name;
         self.client().set_controls(ControlState::stand(0));
@@ -291,7 +291,7 @@ impl Cluster {
         assert_eq!(client.attribute(own, GOLD), Some(&gold.to_le_bytes()[..]));
     }
 
-    /// The client walks there for a while.
+    /// Lets the client walk half a metre.
     fn walk(&mut self, on: usize, direction: u8) {
         let from = self.nodes[on].position().unwrap();
         self.client().set_controls(ControlState::towards(direction));
@@ -318,7 +318,7 @@ impl Cluster {
     }
 }
 
-/// The player goes to and fro this many times, an even number, and then a node crashes.
+/// Hands the player back and forth between the nodes `moves` times (an even number), and then crashes a node.
 fn play(carrier: Carrier, moves: usize) {
     let mut cluster = Cluster::start(carrier, &[GATEWAY]);
     cluster.connect();
@@ -332,7 +332,7 @@ fn play(carrier: Carrier, moves: usize) {
         let world = cluster.nodes[from].server.world_mut();
         world.get_mut::<Gold>(player).unwrap().0 = gold;
         cluster.move_player(from, to);
-        // It goes on walking all the time.
+        // The player keeps walking during the hand-off.
         cluster.until("the other node", |cluster| {
             cluster.nodes[to].player().is_some()
         });
@@ -385,7 +385,7 @@ fn client_keeps_its_connection_with_a_nats_server() {
 
 #[test]
 fn client_whose_player_is_on_a_node_logs_in_there() {
-    // The node learns from the presence of the gateway that it has to tell it where its players are.
+    // The second node learns from the presence of the gateway that it must send routes to it.
     let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[]);
     let world = cluster.nodes[1].server.world();
     world.resource::<ClusterPlayers>().log_in(PLAYER);
@@ -442,7 +442,7 @@ fn player_without_a_client_is_logged_out() {
     assert!(cluster.nodes[0].server.tick() - arrived >= 50);
 }
 
-/// Sends a message to the player of the client from a node, and an announcement to all, of two channels. Clients get those of the first one.
+/// Sends a message to the player of the client and an announcement to all, each on two channels. Clients get only those of channel 1.
 fn chat(cluster: &mut Cluster, from: usize, number: u8) {
     for node in &mut cluster.nodes {
         let mut channels = node
@@ -481,7 +481,7 @@ fn chat(cluster: &mut Cluster, from: usize, number: u8) {
 }
 
 #[test]
-fn client_hears_the_other_node_wherever_its_player_is() {
+fn client_receives_messages_of_all_nodes() {
     let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[GATEWAY]);
     cluster.connect();
     cluster.until_plays(0, 0);

@@ -1,7 +1,7 @@
-//! Messages and look-ups reach players on other nodes: three apps with their own nodes, over a bus in memory and rows in memory or in Postgres.
+//! Messages and look-ups reach players on other nodes: three apps with their own nodes, a bus in memory, and rows in memory or Postgres.
 //!
-//! Postgres is that of `THRONG_POSTGRES`; without it, the look-ups there are not tested. `THRONG_FIGURES=1` with `--nocapture` prints how long
-//! look-ups take.
+//! The Postgres server is that of `THRONG_POSTGRES`; without it, look-ups on Postgres are not tested. `THRONG_FIGURES=1` with `--nocapture`
+//! prints the durations of look-ups.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 #![allow(clippy::print_stdout, reason = "figures")]
 
@@ -40,30 +40,30 @@ impl PlayerHooks for Game {
     }
 }
 
-/// What arrived in an app.
+/// The messages that arrived in an app.
 #[derive(Resource, Default)]
-struct Heard {
+struct ReceivedMessages {
     /// By player.
     messages: BTreeMap<PlayerId, Vec<u8>>,
     announced: Vec<u8>,
     looked_up: Vec<PlayerLookedUp>,
 }
 
-fn hear(
-    mut received: MessageReader<PlayerMessageReceived>,
+fn collect_messages(
+    mut messages: MessageReader<PlayerMessageReceived>,
     mut announced: MessageReader<ClusterAnnounced>,
     mut looked_up: MessageReader<PlayerLookedUp>,
-    mut heard: ResMut<Heard>,
+    mut received: ResMut<ReceivedMessages>,
 ) {
-    for it in received.read() {
+    for it in messages.read() {
         assert_eq!(it.channel, 5);
-        let messages = heard.messages.entry(it.player).or_default();
+        let messages = received.messages.entry(it.player).or_default();
         messages.extend_from_slice(&it.bytes);
     }
     for it in announced.read() {
-        heard.announced.extend_from_slice(&it.bytes);
+        received.announced.extend_from_slice(&it.bytes);
     }
-    heard.looked_up.extend(looked_up.read().cloned());
+    received.looked_up.extend(looked_up.read().cloned());
 }
 
 /// Where the nodes of a test keep their rows.
@@ -100,9 +100,9 @@ fn start(store: &Store, bus: &LocalBus, name: &str) -> App {
         },
     );
     let mut app = App::new();
-    app.init_resource::<Heard>()
+    app.init_resource::<ReceivedMessages>()
         .add_plugins(ClusterPlugin::new(Game))
-        .add_systems(FixedUpdate, hear);
+        .add_systems(FixedUpdate, collect_messages);
     let mut players = app.world_mut().resource_mut::<ClusterPlayers>();
     players.open(driver.unwrap());
     app
@@ -124,7 +124,7 @@ fn log_in(apps: &mut Vec<App>, clock: &SharedRows, node: usize, player: PlayerId
     });
 }
 
-fn say(app: &mut App, to: &[PlayerId], number: u8) {
+fn send(app: &mut App, to: &[PlayerId], number: u8) {
     app.world_mut().write_message(PlayerMessageRequest {
         to: to.to_vec(),
         channel: 5,
@@ -132,10 +132,12 @@ fn say(app: &mut App, to: &[PlayerId], number: u8) {
     });
 }
 
-fn heard_by(apps: &[App], player: PlayerId) -> Vec<u8> {
-    let each = apps.iter().map(|app| app.world().resource::<Heard>());
+fn received_by(apps: &[App], player: PlayerId) -> Vec<u8> {
+    let each = apps
+        .iter()
+        .map(|app| app.world().resource::<ReceivedMessages>());
     let mut messages: Vec<u8> = each
-        .filter_map(|heard| heard.messages.get(&player))
+        .filter_map(|received| received.messages.get(&player))
         .flatten()
         .copied()
         .collect();
@@ -162,9 +164,9 @@ fn until(
         }
         thread::park_timeout(Duration::from_millis(2));
     }
-    let heard = PARTY.map(|player| heard_by(apps, player));
+    let received = PARTY.map(|player| received_by(apps, player));
     let stats: Vec<_> = apps.iter().map(stats).collect();
-    panic!("{what}: heard {heard:?}, {stats:?}");
+    panic!("{what}: received {received:?}, {stats:?}");
 }
 
 /// Three nodes with a member of the party on each.
@@ -181,11 +183,11 @@ fn three_nodes() -> (Vec<App>, SharedRows, LocalBus) {
 }
 
 #[test]
-fn party_on_three_nodes_hears_each_other_while_members_move() {
+fn party_messages_arrive_in_full_while_members_move() {
     let (mut apps, rows, _) = three_nodes();
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     for number in 0..30 {
-        // A member goes to the next node, and another one speaks at the same time.
+        // A member moves to the next node, and another one sends a message at the same time.
         let mover = PARTY[usize::from(number) % 3];
         let home = apps
             .iter()
@@ -195,21 +197,23 @@ fn party_on_three_nodes_hears_each_other_while_members_move() {
             let world = apps[home].world_mut();
             world.write_message(PlayerMove { player: mover, to });
         }
-        say(&mut apps[usize::from(number / 3) % 3], &PARTY, number);
-        said.push(number);
+        send(&mut apps[usize::from(number / 3) % 3], &PARTY, number);
+        sent.push(number);
         until(&mut apps, &rows, "message", |apps| {
-            PARTY.iter().all(|player| heard_by(apps, *player) == said)
+            PARTY
+                .iter()
+                .all(|player| received_by(apps, *player) == sent)
         });
     }
-    // They have really moved, and messages were sent to nodes where players were no more.
+    // Members have moved, and some messages were sent to nodes that a player had left.
     let moved = |app: &App| players(app).stats().handed_off;
     assert!(apps.iter().map(moved).sum::<u64>() > 10);
 }
 
 #[test]
-fn local_player_hears_at_once_and_announcements_reach_all() {
+fn local_messages_arrive_at_once_and_announcements_reach_all() {
     let (mut apps, rows, _) = three_nodes();
-    say(&mut apps[0], &[PARTY[0], PARTY[0]], 1);
+    send(&mut apps[0], &[PARTY[0], PARTY[0]], 1);
     apps[0].world_mut().run_schedule(FixedMain);
     let received = apps[0]
         .world()
@@ -220,12 +224,12 @@ fn local_player_hears_at_once_and_announcements_reach_all() {
         bytes: vec![7],
     });
     until(&mut apps, &rows, "announcement", |apps| {
-        let mut heard = apps
+        let mut received = apps
             .iter()
-            .map(|app| &app.world().resource::<Heard>().announced);
-        heard.all(|announced| *announced == [7])
+            .map(|app| &app.world().resource::<ReceivedMessages>().announced);
+        received.all(|announced| *announced == [7])
     });
-    assert_eq!(heard_by(&apps, PARTY[0]), [1]);
+    assert_eq!(received_by(&apps, PARTY[0]), [1]);
     let world = apps[0].world_mut();
     world.write_message(ClusterAnnouncement {
         channel: 9,
@@ -237,27 +241,27 @@ fn local_player_hears_at_once_and_announcements_reach_all() {
 }
 
 #[test]
-fn unknown_player_and_dead_node_cost_a_counter_and_no_message() {
+fn messages_to_unknown_players_and_dead_nodes_are_counted() {
     let (mut apps, rows, _bus) = three_nodes();
-    say(&mut apps[0], &[PARTY[1], PARTY[2], PlayerId(99)], 1);
+    send(&mut apps[0], &[PARTY[1], PARTY[2], PlayerId(99)], 1);
     until(&mut apps, &rows, "message", |apps| {
-        heard_by(apps, PARTY[2]) == [1] && heard_by(apps, PARTY[1]) == [1]
+        received_by(apps, PARTY[2]) == [1] && received_by(apps, PARTY[1]) == [1]
     });
     until(&mut apps, &rows, "count", |apps| {
         stats(&apps[0]).offline == 1
     });
-    // The third node dies. Its player is claimed, and hears what is said afterwards.
+    // The third node dies. Its player is claimed, and receives later messages.
     apps.truncate(2);
     until(&mut apps, &rows, "claim", |apps| {
         apps.iter()
             .any(|app| players(app).entity(PARTY[2]).is_some())
     });
     let lost = stats(&apps[0]).dead;
-    say(&mut apps[0], &PARTY, 2);
+    send(&mut apps[0], &PARTY, 2);
     until(&mut apps, &rows, "message", |apps| {
-        heard_by(apps, PARTY[2]) == [2]
+        received_by(apps, PARTY[2]) == [2]
     });
-    assert_eq!(heard_by(&apps, PARTY[1]), [1, 2]);
+    assert_eq!(received_by(&apps, PARTY[1]), [1, 2]);
     assert_eq!(stats(&apps[0]).dead, lost);
 }
 
@@ -287,17 +291,25 @@ fn saved_player_is_looked_up(store: &Store, clock: &SharedRows) {
         assert!(!look_up(&mut apps[0], player, number));
     }
     until(&mut apps, clock, "result", |apps| {
-        apps[0].world().resource::<Heard>().looked_up.len() == 3
+        apps[0]
+            .world()
+            .resource::<ReceivedMessages>()
+            .looked_up
+            .len()
+            == 3
     });
-    let heard = apps[0].world().resource::<Heard>();
-    let results: Vec<_> = heard
+    let received = apps[0].world().resource::<ReceivedMessages>();
+    let results: Vec<_> = received
         .looked_up
         .iter()
         .map(|it| (it.player, it.number))
         .collect();
     // In the order of the first look-ups.
     assert_eq!(results, [(PARTY[1], 0), (PARTY[1], 2), (PlayerId(99), 1)]);
-    let states = heard.looked_up.iter().map(|it| it.result.as_ref().unwrap());
+    let states = received
+        .looked_up
+        .iter()
+        .map(|it| it.result.as_ref().unwrap());
     let states: Vec<_> = states.map(PlayerLookups::state).collect();
     assert_eq!(states, [Some(&b"state"[..]), Some(&b"state"[..]), None]);
     // Now it is cached.

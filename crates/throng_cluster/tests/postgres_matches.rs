@@ -4,13 +4,15 @@
 //! Every test has its own schema there.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod servers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 use std::thread;
-use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use servers::rows::{execute_both, name_of, opened, requests_wanted, started};
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, ClusterTicket, MATCHER_ROLE,
     MatchId, MatchReply, MatchRequest, MatchState, NewMatch, NodeRun, PostgresRows, RefusedMatch,
@@ -18,9 +20,6 @@ use throng_cluster::{
 };
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
-
-/// Long enough for a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 const PLAYERS: [PlayerId; 12] = [
     PlayerId(0),
@@ -36,18 +35,6 @@ const PLAYERS: [PlayerId; 12] = [
     PlayerId(1 << 63),
     PlayerId(u64::MAX),
 ];
-
-fn opened(schema: &TestSchema) -> PostgresRows {
-    PostgresRows::new(&schema.source(), TIMEOUT)
-}
-
-fn started(rows: &mut PostgresRows, name: &str, at_ms: u64) -> NodeRun {
-    let name = name.to_owned();
-    match rows.execute_at(&ClusterRequest::StartRun { name }, Some(at_ms)) {
-        Ok(ClusterReply::Started(run)) => run,
-        other => panic!("{other:?}"),
-    }
-}
 
 fn request(rows: &mut PostgresRows, request: MatchRequest, at_ms: u64) -> MatchReply {
     match rows.execute_at(&ClusterRequest::Match(request), Some(at_ms)) {
@@ -125,7 +112,7 @@ impl MatchRequestSource {
             .collect()
     }
 
-    /// A ticket that exists, or one that does not (any more).
+    /// A ticket that exists, or sometimes one that does not.
     fn ticket(&mut self, rows: &ClusterRows) -> TicketId {
         let known: Vec<TicketId> = rows.tickets().map(|(ticket, ..)| ticket.id).collect();
         let run = self.run();
@@ -328,8 +315,7 @@ impl MatchRequestSource {
 #[test]
 fn postgres_and_memory_give_the_same_match_replies() {
     let Some(url) = postgres_url() else { return };
-    let wanted = std::env::var("THRONG_REQUESTS").ok();
-    let wanted: u64 = wanted.map_or(6_000, |wanted| wanted.parse().unwrap());
+    let wanted = requests_wanted(6_000);
     let mut kinds = BTreeMap::new();
     for seed in 0..wanted.div_ceil(2_000) {
         let schema = TestSchema::new(&url);
@@ -343,19 +329,13 @@ fn postgres_and_memory_give_the_same_match_replies() {
             last_match: 0,
         };
         let mut now_ms = 1_000_000;
-        for nth in 0..2_000 {
+        for _ in 0..2_000 {
             now_ms += source.rng.random_range(0..80);
             if source.rng.random_bool(0.001) {
                 now_ms += 3_600_000;
             }
             let request = source.next(&mut model, now_ms);
-            let expected = model.execute(request.clone(), now_ms);
-            let reply = stored.execute_at(&request, Some(now_ms));
-            assert_eq!(
-                reply,
-                Ok(expected.clone()),
-                "seed {seed}, request {nth}: {request:?}"
-            );
+            let expected = execute_both(&mut stored, &mut model, &request, (seed, now_ms));
             match &expected {
                 ClusterReply::Started(run) => source.runs.push(*run),
                 ClusterReply::Match(MatchReply::Tickets { revision, .. }) => {
@@ -380,8 +360,7 @@ fn postgres_and_memory_give_the_same_match_replies() {
 
 /// Counts the kinds of requests with their results. An empty list does not count as done.
 fn count(kinds: &mut BTreeMap<(String, String), u64>, request: &MatchRequest, reply: &MatchReply) {
-    let kind = format!("{request:?}");
-    let name = kind.split([' ', '{']).next().unwrap().to_owned();
+    let name = name_of(request);
     let result = match reply {
         MatchReply::Refused(refused) => format!("{refused:?}"),
         MatchReply::Unavailable(_) => "Unavailable".to_owned(),

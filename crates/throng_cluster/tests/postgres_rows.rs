@@ -4,6 +4,8 @@
 //! Every test has its own schema there.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod servers;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +15,9 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use servers::rows::{
+    TIMEOUT, done, execute_both, heartbeat, name_of, opened, requests_wanted, started,
+};
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterRecord, ClusterReply, ClusterRequest, ClusterRows, ClusterSave,
     ClusterStore, ClusterStoreError, NodeRun, PostgresRows, RefusedWrite,
@@ -20,9 +25,6 @@ use throng_cluster::{
 use throng_core::ids::PlayerId;
 use throng_store::PostgresSource;
 use throng_store::testing::{Operator, TestSchema, postgres_url};
-
-/// Long enough for a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 const PLAYERS: [PlayerId; 6] = [
     PlayerId(0),
@@ -32,23 +34,6 @@ const PLAYERS: [PlayerId; 6] = [
     PlayerId(1 << 63),
     PlayerId(u64::MAX),
 ];
-
-fn opened(schema: &TestSchema) -> PostgresRows {
-    PostgresRows::new(&schema.source(), TIMEOUT)
-}
-
-fn done(rows: &mut PostgresRows, request: &ClusterRequest, at_ms: u64) {
-    let reply = rows.execute_at(request, Some(at_ms));
-    assert_eq!(reply, Ok(ClusterReply::Done), "{request:?}");
-}
-
-fn started(rows: &mut PostgresRows, name: &str, at_ms: u64) -> NodeRun {
-    let name = name.to_owned();
-    match rows.execute_at(&ClusterRequest::StartRun { name }, Some(at_ms)) {
-        Ok(ClusterReply::Started(run)) => run,
-        other => panic!("{other:?}"),
-    }
-}
 
 /// A player that a run has adopted with the epoch 1.
 fn adopted(rows: &mut PostgresRows, run: NodeRun, player: PlayerId, at_ms: u64) {
@@ -64,10 +49,6 @@ fn adopted(rows: &mut PostgresRows, run: NodeRun, player: PlayerId, at_ms: u64) 
     let reply = rows.execute_at(&adopt, Some(at_ms)).unwrap();
     let record = ClusterRecord::default();
     assert_eq!(reply, ClusterReply::Adopted(vec![(arrival, record)]));
-}
-
-fn heartbeat(run: NodeRun) -> ClusterRequest {
-    ClusterRequest::Heartbeat { run, load: 0 }
 }
 
 fn save(player: PlayerId, epoch: u64, revision: u64) -> ClusterSave {
@@ -213,8 +194,7 @@ impl RequestSource {
 #[test]
 fn postgres_and_memory_give_the_same_replies() {
     let Some(url) = postgres_url() else { return };
-    let wanted = std::env::var("THRONG_REQUESTS").ok();
-    let wanted: u64 = wanted.map_or(3_000, |wanted| wanted.parse().unwrap());
+    let wanted = requests_wanted(3_000);
     let mut kinds = std::collections::BTreeMap::new();
     for seed in 0..wanted.div_ceil(1_000) {
         let schema = TestSchema::new(&url);
@@ -225,21 +205,14 @@ fn postgres_and_memory_give_the_same_replies() {
             runs: Vec::new(),
         };
         let mut now_ms = 1_000_000;
-        for nth in 0..1_000 {
+        for _ in 0..1_000 {
             now_ms += source.rng.random_range(0..80);
             let request = source.next(&model);
-            let expected = model.execute(request.clone(), now_ms);
-            let reply = stored.execute_at(&request, Some(now_ms));
-            assert_eq!(
-                reply,
-                Ok(expected.clone()),
-                "seed {seed}, request {nth}: {request:?}"
-            );
+            let expected = execute_both(&mut stored, &mut model, &request, (seed, now_ms));
             if let ClusterReply::Started(run) = expected {
                 source.runs.push(run);
             }
-            let kind = format!("{request:?}");
-            let name = kind.split([' ', '{']).next().unwrap().to_owned();
+            let name = name_of(&request);
             let result = match expected {
                 ClusterReply::Refused(refused) => format!("{refused:?}"),
                 _ => "done".to_owned(),
@@ -522,7 +495,7 @@ fn server_that_is_away_or_waits_executes_nothing() {
         run,
         saves: vec![save(PLAYERS[0], 1, 5)],
     };
-    // Nobody listens at this address.
+    // No server listens at this address.
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = port.local_addr().unwrap().port();
     let source = PostgresSource::new(format!("postgres://throng@127.0.0.1:{port}/postgres"));

@@ -4,40 +4,27 @@
 //! Every test has its own schema there.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod servers;
+
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::thread;
-use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use servers::rows::{execute_both, heartbeat, name_of, opened, requests_wanted, started};
 use throng_cluster::{
     ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, NodeRun, PostgresRows,
     SceneDeclaration, SceneReply, SceneRequest, SceneTable,
 };
 use throng_store::testing::{Operator, TestSchema, postgres_url};
 
-/// Long enough for a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(20);
-
 /// In the order of their bytes, which is not that of a dictionary.
 const NAMES: [&str; 6] = ["", "Town", "cave", "cave-2", "cave2", "über'\"; --"];
-
-fn opened(schema: &TestSchema) -> PostgresRows {
-    PostgresRows::new(&schema.source(), TIMEOUT)
-}
 
 fn execute(rows: &mut PostgresRows, request: SceneRequest, at_ms: u64) -> ClusterReply {
     let request = ClusterRequest::Scene(request);
     rows.execute_at(&request, Some(at_ms)).unwrap()
-}
-
-fn started(rows: &mut PostgresRows, name: &str, at_ms: u64) -> NodeRun {
-    let name = name.to_owned();
-    match rows.execute_at(&ClusterRequest::StartRun { name }, Some(at_ms)) {
-        Ok(ClusterReply::Started(run)) => run,
-        other => panic!("{other:?}"),
-    }
 }
 
 fn read(rows: &mut PostgresRows, at_ms: u64) -> SceneTable {
@@ -137,8 +124,7 @@ impl RequestSource {
 #[test]
 fn postgres_and_memory_give_the_same_replies_about_scenes() {
     let Some(url) = postgres_url() else { return };
-    let wanted = std::env::var("THRONG_REQUESTS").ok();
-    let wanted: u64 = wanted.map_or(3_000, |wanted| wanted.parse().unwrap());
+    let wanted = requests_wanted(3_000);
     let mut kinds = BTreeMap::new();
     for seed in 0..wanted.div_ceil(1_000) {
         let schema = TestSchema::new(&url);
@@ -147,24 +133,17 @@ fn postgres_and_memory_give_the_same_replies_about_scenes() {
         let runs = Vec::new();
         let mut source = RequestSource { rng, runs };
         let mut now_ms = 1_000_000;
-        for nth in 0..1_000 {
+        for _ in 0..1_000 {
             now_ms += source.rng.random_range(0..120);
             let request = source.next(&model.scene_table(now_ms));
-            let expected = model.execute(request.clone(), now_ms);
-            let reply = stored.execute_at(&request, Some(now_ms));
-            assert_eq!(
-                reply,
-                Ok(expected.clone()),
-                "seed {seed}, request {nth}: {request:?}"
-            );
+            let expected = execute_both(&mut stored, &mut model, &request, (seed, now_ms));
             if let ClusterReply::Started(run) = expected {
                 source.runs.push(run);
             }
             let ClusterRequest::Scene(request) = request else {
                 continue;
             };
-            let kind = format!("{request:?}");
-            let name = kind.split([' ', '{']).next().unwrap().to_owned();
+            let name = name_of(&request);
             let result = match expected {
                 ClusterReply::Refused(refused) => format!("{refused:?}"),
                 _ => "done".to_owned(),
@@ -295,7 +274,6 @@ fn heartbeat_and_claim_of_a_scene_leave_one_owner() {
         };
         assert_eq!(claim(own, &mut rows, at_ms), ClusterReply::Done);
         at_ms += 1_400;
-        let heartbeat = |run| ClusterRequest::Heartbeat { run, load: 0 };
         rows.execute_at(&heartbeat(other), Some(at_ms)).unwrap();
         at_ms += 200;
         let barrier = Barrier::new(2);

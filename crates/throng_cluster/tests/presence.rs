@@ -32,7 +32,7 @@ enum TestBus {
 }
 
 impl TestBus {
-    /// Those that can be tested here.
+    /// The buses that are available on this machine.
     fn all() -> Vec<Self> {
         let nats = NatsServer::start(&[]).map(Self::Nats);
         let local = Self::Local(LocalBus::default());
@@ -68,17 +68,17 @@ impl TestBus {
         });
         let driver = driver.unwrap();
         let run = driver.with_node(|node, _| node.run().run);
-        let server = Arc::new(Recorder);
+        let server = Arc::new(AcceptAll);
         let port = GatewayPort::new(run, LinkSettings::default(), server);
         driver.set_relay(Box::new(port));
         driver
     }
 }
 
-/// A server that accepts everybody.
-struct Recorder;
+/// A server that accepts all clients.
+struct AcceptAll;
 
-impl ConnectionHandler for Recorder {
+impl ConnectionHandler for AcceptAll {
     fn connect(&self, _: ConnectionInfo) -> Option<ClientId> {
         Some(ClientId(1))
     }
@@ -123,7 +123,7 @@ fn connect(gateway: &ClientGateway, player: u64) -> Option<ClientId> {
 fn gateway_learns_its_nodes_and_node_routes_its_players_there() {
     for bus in TestBus::all() {
         let rows = TestRows::new();
-        // The gateway is there first: nobody could take a client.
+        // The gateway starts first, when no node can take a client.
         let gateway = bus.gateway("g1", 5);
         assert_eq!(connect(&gateway, 1), None);
         let node = bus.node("n1", &rows);
@@ -150,11 +150,11 @@ fn gateway_learns_its_nodes_and_node_routes_its_players_there() {
                 names(&node.peers()) == ["g1", "g2"] || names(&node.peers()) == ["g2", "g1"]
             });
         }
-        // It ends without a word.
+        // The later gateway was dropped without a message.
         rows.until("the other gateway is gone", || {
             names(&node.peers()) == ["g1"]
         });
-        // The node ends in order: the gateway knows it at once, and has no other one.
+        // The node stops, and notifies the gateway, which then has no node.
         node.stop();
         rows.until("the node is gone", || gateway.peers().is_empty());
     }
@@ -187,7 +187,7 @@ fn closed_gateway_closes_its_clients_and_accepts_no_more() {
 }
 
 #[test]
-fn newer_gateway_of_a_name_wins_and_the_older_one_knows_it() {
+fn newer_gateway_of_a_name_wins_and_the_older_one_is_notified() {
     for bus in TestBus::all() {
         let rows = TestRows::new();
         let (older, newer) = (bus.gateway("g1", 5), bus.gateway("g1", 6));
@@ -197,7 +197,7 @@ fn newer_gateway_of_a_name_wins_and_the_older_one_knows_it() {
         rows.until("both know the node", || {
             older.peers().len() == 1 && newer.peers().len() == 1
         });
-        // Messages of the older one are refused once the newer one was heard.
+        // Messages of the older gateway are refused once one of the newer gateway has arrived.
         rows.until("the node knows the newer one", || {
             node.peers()
                 .first()
@@ -214,7 +214,7 @@ fn draining_node_is_linked_and_gets_no_logins() {
         let gateway = bus.gateway("g1", 5);
         let mut node = bus.end(BusPeer::Node(ClusterNodeId(3)), 9);
         let mut links = LinkSet::new(9, LinkSettings::default());
-        let mut say = |is_draining: bool| {
+        let mut announce = |is_draining: bool| {
             let presence = PeerPresence {
                 name: "n3".to_owned(),
                 is_draining,
@@ -229,13 +229,13 @@ fn draining_node_is_linked_and_gets_no_logins() {
             node.send(BusPeer::All, &presence.to_bytes()).unwrap();
         };
         rows.until("linked", || {
-            say(true);
+            announce(true);
             gateway.is_linked(ClusterNodeId(3))
         });
         assert_eq!(names(&gateway.peers()), ["n3"]);
         assert_eq!(connect(&gateway, 1), None);
         rows.until("a client is accepted", || {
-            say(false);
+            announce(false);
             connect(&gateway, 1).is_some()
         });
     }

@@ -1,5 +1,5 @@
-//! Scenes and their players move between two apps: through a portal, by a drain, back to a node that has restarted, and from one that died.
-//! An app that is cut off from the store pauses, and goes on or closes its scenes.
+//! Scenes and their players move between two apps: through a portal, in a drain, back to a restarted node, and away from a dead one. An app
+//! that cannot reach the store pauses. Afterwards it continues, or closes its scenes if it was declared dead.
 //!
 //! In memory, and with the server of `THRONG_POSTGRES`, if there is one: `.ci/with_postgres cargo test -p throng_cluster` starts it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
@@ -34,7 +34,7 @@ struct Avatar {
     scene: String,
 }
 
-/// The scenes that are open in an app, with `true` for those that close when their players have left; and how many were opened.
+/// The scenes that are open in an app, with `true` for those that close when their players have left; and the number of scenes opened.
 #[derive(Resource, Default)]
 struct OpenCopies(BTreeMap<String, bool>, usize);
 
@@ -237,7 +237,7 @@ fn play(store: &Store) {
     until_at(&mut apps, "hand-off", 0, [&["forest", "town"], &[]]);
     assert!(driver(&apps[1]).is_draining() && driver(&apps[1]).scenes().is_empty());
     assert_eq!(avatar(&mut apps[0]).map(|own| own.gold), Some(42));
-    // The node is updated, and gets back what is pinned to it.
+    // The node restarts, and gets the scene back that is pinned to it.
     let mut stopped = apps.pop().unwrap();
     let reasons = &stopped.world().resource::<Departures>().0;
     assert_eq!(*reasons, [LeaveReason::Moved]);
@@ -248,7 +248,7 @@ fn play(store: &Store) {
     assert_eq!(avatar(&mut apps[1]).map(|own| own.gold), Some(42));
     let reasons = &apps[0].world().resource::<Departures>().0;
     assert_eq!(*reasons, [LeaveReason::Moved; 2]);
-    // It is cut off from the store, and the other node claims what it has.
+    // The node cannot reach the store, and the other node claims its scene and its player.
     is_cut[1].store(true, Ordering::Release);
     until(&mut apps, "claim", |apps| {
         avatar(&mut apps[0]).is_some() && open_copies(&apps[0]) == ["forest", "town"]
@@ -258,14 +258,14 @@ fn play(store: &Store) {
         apps[1].world().resource::<Departures>().0 == [LeaveReason::Lost]
     });
     until_at(&mut apps, "second return", 1, [&["town"], &["forest"]]);
-    // It dies. The player was saved.
+    // The node dies. The player was saved.
     drop(apps.pop());
     until(&mut apps, "death", |apps| {
         avatar(&mut apps[0]).is_some() && open_copies(&apps[0]) == ["forest", "town"]
     });
     let own = avatar(&mut apps[0]).unwrap();
     assert_eq!((own.gold, own.scene.as_str()), (42, "forest"));
-    // The last node is cut off from the store: it pauses, and goes on with the copies that it has.
+    // The last node cannot reach the store. It pauses, and continues with its open copies.
     let is_paused = |app: &App| app.world().resource::<ClusterScenes>().is_paused();
     let running = |app: &App| app.world().resource::<ClusterScenes>().running().count();
     is_cut[0].store(true, Ordering::Release);

@@ -36,7 +36,7 @@ pub const UNHANDLED_MAX: usize = 64;
 pub struct Predictor {
     /// Scene, id and generation of the object.
     controlled: Option<(u32, u32, u32)>,
-    /// That of the mirror: another server process may use the same numbers for another object, and counts other ticks.
+    /// Takeovers of the mirror. Another server process may use the same numbers for another object, and counts its own ticks.
     takeovers: u32,
     /// The last position from the server.
     confirmed: Vec2,
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn object_of_another_process_replaces_one_with_its_numbers() {
+    fn object_of_another_process_replaces_one_with_equal_ids() {
         let (mut far, mut predictor) = (Far::new(), Predictor::default());
         predictor.reconcile(&OPEN, &far.mirror);
         let input = predictor.apply_input(&OPEN, towards(0)).unwrap();
@@ -345,7 +345,7 @@ mod tests {
         far.send_position();
         predictor.reconcile(&OPEN, &far.mirror);
         let pending = predictor.apply_input(&OPEN, towards(0)).unwrap();
-        // The other process has simulated for a shorter time. Its object has the same scene, id and generation.
+        // The tick of the other process is lower. Its object has the same scene, id and generation.
         (far.tick, far.at) = (5, Vec2::splat(30.0));
         let motion = Motion::of(5, far.at, Vec2::ZERO, 0, 0);
         far.send(Channel::Reliable, |bytes| {

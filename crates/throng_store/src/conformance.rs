@@ -201,8 +201,8 @@ fn new_player(bench: &mut StoreTrial) -> CheckResult {
     expect("a claim saves nothing", bench.lookup(7)?, None)?;
     let all = [PlayerId(7), PlayerId(8)];
     let found = bench.store.lookup(&all).map_err(failed)?;
-    let nobody = vec![LookupResult::Missing, LookupResult::Missing];
-    expect("a player that was never saved", found, nobody)?;
+    let missing = vec![LookupResult::Missing, LookupResult::Missing];
+    expect("a player that was never saved", found, missing)?;
     let epoch = bench.claim_free(0, 8, 0)?;
     let mut batch = bench.batch(1);
     add_values(&mut batch, 8, epoch, &[(1, Some(&[1]))]);

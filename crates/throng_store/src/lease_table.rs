@@ -113,7 +113,7 @@ pub enum LeaseEvent {
         /// Players who have left, and whose leases are released.
         left: Vec<PlayerId>,
     },
-    /// The store rejects a value of a player, which is not saved any more. The store itself works.
+    /// The store rejected a value of this player. The player is no longer saved. The store itself works.
     SaveRejected(PlayerId),
     /// The store failed.
     StoreFailed(StoreError),

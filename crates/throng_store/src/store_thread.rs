@@ -33,7 +33,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct StoreThread {
     requests: Option<SyncSender<StoreRequest>>,
     replies: Receiver<StoreReply>,
-    /// Whether failed saves are abandoned, because no caller waits for them any more.
+    /// Whether failed saves are abandoned, because no caller waits for them.
     abandons_saves: Arc<AtomicBool>,
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
@@ -260,7 +260,7 @@ impl StoreWorker {
             // Without a receiver, no more are needed.
             let _ = self.replies.try_send(report);
         } else {
-            // At the end no thread receives replies any more.
+            // At the end no thread receives replies.
             let _ = self.replies.send(report);
         }
     }

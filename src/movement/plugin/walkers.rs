@@ -262,8 +262,8 @@ fn write_events(
 ) {
     // Storage order must not affect the order of the messages.
     events.sort_unstable_by_key(|&(key, ..)| key);
-    for &(_, entity, events) in &*events {
-        match events {
+    for &(_, entity, event) in &*events {
+        match event {
             WalkerEvent::Arrived => {
                 stats.arrived += 1;
                 arrived.write(WalkerArrived { entity });

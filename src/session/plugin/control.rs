@@ -166,7 +166,8 @@ impl Controls {
     }
 }
 
-/// On an object: it stays when the session that controls it ends, and only loses its [`ControlledBy`]. Without it, the object is despawned.
+/// Marks an object that stays when the session that controls it ends: the object only loses its [`ControlledBy`]. Without this component,
+/// it is despawned.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;

@@ -191,7 +191,7 @@ fn log_refusal(world: &mut World, client: ClientId, refusal: LoginRefusal) {
     }
 }
 
-/// Despawns the object of an ended session, or releases it if it outlives the session. `false` if it is gone already.
+/// Despawns the object of an ended session, or releases it if it outlives the session. Returns `false` if it was already despawned.
 fn release_object(world: &mut World, entity: Entity) -> bool {
     if world.get::<OutlivesSession>(entity).is_none() {
         return despawn_object(world, entity).is_ok();

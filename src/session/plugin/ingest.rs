@@ -28,7 +28,7 @@ use crate::sim::clock::Stopwatch;
 use crate::sim::{Overload, SimTick, StateHasher};
 use crate::wire::{ClientId, MessageClass};
 
-/// Ticks after which the messages of a client that comes from another process are handled, although it controls nothing.
+/// Ticks after which the messages of a client that comes from another process are handled even if it controls no object.
 const HELD_TICKS_MAX: u64 = 32;
 
 /// Messages that are taken per lock of the intake.
@@ -39,7 +39,7 @@ const BATCH_MAX: usize = 32;
 pub(super) struct IngestState {
     budget: WorkBudget,
     connections: Vec<(ClientId, ConnectionInfo)>,
-    /// Clients that another process has served until now, whose messages wait until they control an object, or until a tick.
+    /// Clients that come from another process. Their messages wait until the client controls an object, at most until this tick.
     held: Vec<(ClientId, u64)>,
     batch: Vec<InboundMessage>,
     output: MessageBatch,
@@ -69,7 +69,7 @@ impl IngestState {
 /// Handles all connection events, and messages up to the budget.
 ///
 /// Hooks and observers run in between and may connect clients themselves. So the state is moved out, and an empty one is left
-/// in its place: of what such a call stores there, only the held clients are needed afterwards.
+/// in its place. Of the state that such a call stores there, only the held clients are needed afterwards.
 pub(super) fn ingest(world: &mut World) {
     let mut state = std::mem::take(&mut *world.resource_mut::<IngestState>());
     ingest_with(world, &mut state);
@@ -194,7 +194,7 @@ fn open_sessions(world: &mut World, state: &mut IngestState) {
     stats.peak = stats.peak.max(open);
 }
 
-/// Releases the messages of clients that came from another process and control an object now: before, most would be refused.
+/// Releases the messages of clients that came from another process and now control an object. Earlier, most of them would be refused.
 fn release_held(world: &World, held: &mut Vec<(ClientId, u64)>) {
     let (sessions, tick) = (world.resource::<Sessions>(), world.resource::<SimTick>().0);
     held.retain(|&(client, until_tick)| {

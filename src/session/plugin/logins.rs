@@ -102,7 +102,7 @@ pub(super) fn apply_login_decisions(
     }
 }
 
-/// Opens the session of a client that another server process has served until now. The transport has verified its player.
+/// Opens the session of a client that another server process has served until now. The transport has verified the player.
 pub(super) fn continue_session(
     world: &mut World,
     client: ClientId,

@@ -21,7 +21,7 @@ pub struct PlayerStoreStats {
     pub unleased_saves: u64,
     /// Transfers with a player that this server does not lease.
     pub transfers_refused: u64,
-    /// Failed requests to the store, and players that are not saved any more because it rejects a value.
+    /// Failed requests to the store, and players that are no longer saved because it rejected a value.
     pub failures: u64,
     /// The maximum number of players with unsaved changes.
     pub unsaved_peak: usize,

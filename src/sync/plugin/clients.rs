@@ -33,6 +33,7 @@ pub(in crate::sync) struct SessionView {
 }
 
 impl SessionView {
+    #[inline]
     fn of(client: ClientId, session: &Session, objects: &Query<&Object>) -> Self {
         let own = session
             .controlled_entity

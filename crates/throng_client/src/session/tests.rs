@@ -20,7 +20,7 @@ struct Far {
 }
 
 impl Far {
-    /// Another process takes over. It has simulated for a shorter time, in longer ticks; its object has the numbers of the former one.
+    /// Another process takes the client over. Its tick is lower, its ticks are longer, and its object has the ids of the former one.
     fn take_over(&mut self) {
         self.tick = 3;
         self.send(0.5, |bytes| {
@@ -216,7 +216,7 @@ fn session_continues_with_another_server_process() {
     assert_eq!(
         far.session.server_tick(0.5),
         None,
-        "its samples are of the former process"
+        "the samples of the clock are those of the former process"
     );
     assert_eq!(far.session.tick_received_s, 0.5);
     assert!(
@@ -226,10 +226,10 @@ fn session_continues_with_another_server_process() {
             .distance(Vec2::splat(30.0))
             < 0.5
     );
-    // It sends no login, but a ping for the new clock at once.
+    // The client sends no login, and a ping for the new clock at once.
     let (said, _) = far.said(0.51);
     assert_eq!(said, ["ping"]);
-    // The reply to a ping to the former process is of no use.
+    // The reply to a ping to the former process is ignored.
     far.notify(
         0.52,
         SessionNotice::Pong {

@@ -14,11 +14,12 @@ use crate::request::{MatchId, NewMatch, TicketChange, TicketId};
 struct FormingMatch {
     new: NewMatch,
     tickets: BTreeMap<TicketId, Ticket>,
-    /// Tickets that wait again by a later read: after an earlier match, or because this one was aborted before its reply came.
+    /// Tickets that a later read lists as waiting: an earlier match of them was aborted, or this match was aborted before the reply to
+    /// `FormMatch` arrived.
     reread: BTreeSet<TicketId>,
 }
 
-/// What the matcher knows. Only while it holds the role.
+/// The state of the matcher. Used only while the node holds the role.
 #[derive(Clone, Debug)]
 pub(super) struct Matcher {
     pool: TicketPool,
@@ -30,11 +31,11 @@ pub(super) struct Matcher {
     forming: VecDeque<FormingMatch>,
     /// Counts over all epochs.
     last_nth: u64,
-    /// Hosts that were late for a match of the current search.
+    /// Hosts that the store refused as late during the current search.
     late: BTreeSet<NodeRun>,
-    /// What hosts were given and do not report yet: until when, and how much.
+    /// Load of new matches that hosts do not report yet: the time until which it counts, the host, and the load.
     given: VecDeque<(u64, NodeRun, u64)>,
-    /// The sum of that for each host.
+    /// The sum of `given` for each host.
     given_sums: BTreeMap<NodeRun, u64>,
 }
 
@@ -64,7 +65,7 @@ impl Matcher {
         self.epoch
     }
 
-    /// The role is held with this epoch, or by another node: in both cases, what was known before does not count.
+    /// Sets the epoch with which this node holds the role; `None` if another node holds it. Discards all tickets and matches.
     pub fn set_epoch(&mut self, epoch: Option<u64>) {
         self.pool.clear();
         self.forming.clear();
@@ -73,7 +74,7 @@ impl Matcher {
         self.epoch = epoch;
     }
 
-    /// A change that was read. Returns the ticket if it has to be cancelled, because it fits no mode or the queue is full.
+    /// Applies a change that was read. Returns the ticket if it must be cancelled, because it fits no mode or the queue is full.
     pub fn on_change(&mut self, change: &TicketChange) -> Option<TicketId> {
         let id = match change {
             TicketChange::Waits(ticket, _) => ticket.id,
@@ -94,7 +95,7 @@ impl Matcher {
         None
     }
 
-    /// Looks for matches at a time of the store, and gives them to hosts. Returns the tickets that have waited too long.
+    /// Searches for matches at a time of the store, and assigns them to hosts. Returns the tickets whose waiting time is over.
     pub fn find(
         &mut self,
         store_now_ms: u64,
@@ -188,17 +189,17 @@ impl Matcher {
         self.forming.front().map(|forming| &forming.new)
     }
 
-    /// The next match was written. Returns its node.
+    /// Handles that the next match was written. Returns its node.
     pub fn on_formed(&mut self) -> Option<NodeRun> {
         let forming = self.forming.pop_front()?;
         for (id, ticket) in forming.tickets {
-            // If it belongs to the match after all, the next attempt finds out.
+            // If the ticket does belong to this match, the store refuses the next match with it.
             self.put_back_or_remove(id, ticket, forming.reread.contains(&id));
         }
         Some(forming.new.node)
     }
 
-    /// The next match was not written: these tickets do not wait any more.
+    /// Handles that the next match was not written, because these tickets no longer wait.
     pub fn on_unavailable(&mut self, missing: &[TicketId]) {
         let Some(forming) = self.forming.pop_front() else {
             return;
@@ -217,7 +218,7 @@ impl Matcher {
         }
     }
 
-    /// The node of the next match is late: another one gets it. Without one, its tickets wait again.
+    /// Assigns the next match to another node, because its node is late. If no other node is left, its tickets wait again.
     pub fn on_host_late(&mut self, now_ms: u64, hosts: &[HostLoad], settings: &MatcherSettings) {
         let Some(mut forming) = self.forming.pop_front() else {
             return;

@@ -1,11 +1,11 @@
-//! The matches that are played on a node.
+//! The matches of a node.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::ids::NodeRun;
 use crate::request::{MatchEntry, MatchId, MatchRequest};
 
-/// A change of a match that is to be written.
+/// A change of a match that waits to be written.
 #[derive(Clone, Debug)]
 pub(super) enum InstanceWrite {
     Ready,
@@ -13,16 +13,16 @@ pub(super) enum InstanceWrite {
     Abort,
 }
 
-/// The matches of a node, and what is to be written about them.
+/// The matches of a node, and their changes that wait to be written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MatchInstances {
-    /// Until when a match that is over is known, so that a late list does not open it again; `None`: it is not over.
+    /// The time at which a match that is over is forgotten, so that a late list does not open it again; `None`: it is not over.
     known: BTreeMap<MatchId, Option<u64>>,
     writes: VecDeque<(MatchId, InstanceWrite)>,
 }
 
 impl MatchInstances {
-    /// Matches that the store lists. Returns those that are new.
+    /// Adds the matches that the store lists. Returns the new ones.
     pub fn on_list(&mut self, now_ms: u64, entries: Vec<MatchEntry>) -> Vec<MatchEntry> {
         self.known
             .retain(|_, until_ms| until_ms.is_none_or(|until_ms| now_ms < until_ms));
@@ -60,7 +60,7 @@ impl MatchInstances {
         })
     }
 
-    /// The next change was written. Returns the match if it is over.
+    /// Handles that the next change was written. Returns the match if it is over.
     pub fn on_written(&mut self, known_until_ms: u64) -> Option<MatchId> {
         let (id, write) = self.writes.pop_front()?;
         if matches!(write, InstanceWrite::Ready) {
@@ -70,7 +70,7 @@ impl MatchInstances {
         Some(id)
     }
 
-    /// The next change was refused: the match is over already. Returns it.
+    /// Handles that the next change was refused because the match is already over. Returns the match.
     pub fn on_refused(&mut self, known_until_ms: u64) -> Option<MatchId> {
         let (id, _) = self.writes.pop_front()?;
         self.writes.retain(|(of, _)| *of != id);

@@ -1,4 +1,4 @@
-//! A node's part in matches: what is due, and what its driver requests.
+//! A node's part in matches: its requests, and the work for its driver.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,27 +18,27 @@ use crate::request::{
     TicketId, TicketMember, TicketRating, TravelGoal,
 };
 
-/// What the driver of a [`MatchNode`] has to do.
+/// Work for the driver of a [`MatchNode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchOutput {
     /// Send a request to the store. The reply goes to [`MatchNode::on_reply`]; it may be lost.
     Store(RequestId, MatchRequest),
-    /// Wake a node over the bus. Only a hint; goes to [`MatchNode::on_wake`].
+    /// Wake a node over the bus: call its [`MatchNode::on_wake`]. It may be lost.
     Wake(ClusterNodeId),
     /// Open the instance of a match, then call [`MatchNode::match_opened`]; or [`MatchNode::abort_match`].
     Open(MatchEntry),
-    /// Close the instance of a match: it is over, without a result, and its players are no longer here or will be sent home.
+    /// Close the instance of a match: it was aborted, or the run of this node has ended. The players that are still here are sent home.
     Close(MatchId),
-    /// Hand a player off to another node: [`ClusterNode::begin_move`](crate::ClusterNode::begin_move). Repeated until it is there.
+    /// Hand a player off to another node: [`ClusterNode::begin_move`](crate::ClusterNode::begin_move). Repeated until the player is there.
     Move(PlayerTravel),
-    /// A player is at its match or at home. At home is also where it stays because its home is dead. Once per journey, unless a reply of
-    /// the store is lost.
+    /// A player has arrived at its match or at home. If its home is dead, the player stays where it is, and counts as arrived. May be
+    /// emitted more than once per travel.
     Arrived(PlayerId, TravelGoal),
-    /// A ticket was added or cancelled, or not.
+    /// The outcome of a ticket that was to be added or cancelled.
     Ticket(TicketId, TicketOutcome),
 }
 
-/// What became of a ticket that was to be added or cancelled.
+/// The outcome of a ticket that was to be added or cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketOutcome {
     /// It waits.
@@ -47,7 +47,7 @@ pub enum TicketOutcome {
     Refused(RefusedMatch),
     /// It was cancelled.
     Cancelled,
-    /// It was not cancelled: it is in a match.
+    /// It was not cancelled, because it is in a match.
     InMatch,
 }
 
@@ -57,8 +57,8 @@ pub enum TicketNotAdded {
     /// It does not fit its mode.
     #[error(transparent)]
     Invalid(#[from] TicketError),
-    /// The node does not run: its heartbeat is late.
-    #[error("ticket not added: the heartbeat of this node is late; try again later")]
+    /// The node was not polled with a run yet.
+    #[error("ticket not added: this node has no run yet; try again later")]
     NotRunning,
     /// Too many tickets wait to be written.
     #[error(
@@ -67,7 +67,7 @@ pub enum TicketNotAdded {
     Busy(usize),
 }
 
-/// A change of a ticket that is to be written.
+/// A change of a ticket that waits to be written.
 #[derive(Clone, Debug)]
 pub(super) enum TicketWrite {
     Add(ClusterTicket),
@@ -94,7 +94,7 @@ pub(super) enum TicketWrite {
 /// let mut node = MatchNode::new(&modes, MatcherSettings::default())?;
 /// let mut opened = Vec::new();
 /// for now_ms in (0..1_000).step_by(10) {
-///     // The store allots the number of a run; a node that does not run adds no tickets.
+///     // The store assigns the number of the run. A node adds tickets only after its first poll with a run.
 ///     let hosts = [HostLoad { run, load: 0 }];
 ///     for output in node.poll(now_ms, Some(run), &hosts) {
 ///         if let MatchOutput::Store(id, request) = output {
@@ -116,16 +116,16 @@ pub(super) enum TicketWrite {
 pub struct MatchNode {
     pub(super) settings: MatcherSettings,
     pub(super) matcher: Matcher,
-    /// While the node runs.
+    /// The newest run in which the node could simulate.
     pub(super) run: Option<NodeRun>,
     pub(super) last_nth: u64,
     pub(super) tickets: VecDeque<TicketWrite>,
     pub(super) instances: MatchInstances,
-    /// Players that have arrived, as was reported to the driver.
+    /// Players whose arrival was reported to the driver and is not recorded in the store yet.
     pub(super) arrived: BTreeMap<PlayerId, TravelGoal>,
     pub(super) rejoins: BTreeSet<PlayerId>,
     pub(super) hosts: Vec<HostLoad>,
-    /// The epoch of a role that is free.
+    /// The epoch of the role, if it is free.
     pub(super) free_epoch: Option<u64>,
     pub(super) requests: PendingMatchRequests,
     pub(super) stats: MatcherStats,
@@ -168,19 +168,19 @@ impl MatchNode {
         self.matcher.epoch()
     }
 
-    /// How many tickets it knows that wait, as the matcher. O(1).
+    /// The number of waiting tickets that it knows as the matcher. O(1).
     #[must_use]
     pub fn waiting_tickets(&self) -> usize {
         self.matcher.pool().waiting()
     }
 
-    /// The matches that it plays or has to open, in ascending order.
+    /// The matches that are open or must be opened on this node, in ascending order.
     pub fn open_matches(&self) -> impl Iterator<Item = MatchId> {
         self.instances.open()
     }
 
-    /// Adds a ticket of these players, the leader first. What becomes of it is an [`MatchOutput::Ticket`]. The players may be on other nodes.
-    /// A player is in one ticket at most, until it is home again after the match.
+    /// Adds a ticket of these players, the leader first. The outcome follows as [`MatchOutput::Ticket`]. The players may be on other nodes.
+    /// A player can be in only one ticket, until it is home again after the match.
     ///
     /// # Errors
     /// [`TicketNotAdded`].
@@ -206,7 +206,7 @@ impl MatchNode {
         Ok(id)
     }
 
-    /// Cancels a ticket of any node. What becomes of it is an [`MatchOutput::Ticket`].
+    /// Cancels a ticket of any node. The outcome follows as [`MatchOutput::Ticket`], unless the run of this node ends before.
     ///
     /// # Errors
     /// [`TicketNotAdded::NotRunning`] and [`TicketNotAdded::Busy`].
@@ -225,35 +225,36 @@ impl MatchNode {
             .ok_or(TicketNotAdded::Busy(waiting))
     }
 
-    /// The instance of a match is open: its players may come. `false` if the node does not have to open it (any more).
+    /// Reports that the instance of a match is open, so that its players are sent there. `false` if the match is not on this node, or is
+    /// over.
     pub fn match_opened(&mut self, id: MatchId) -> bool {
         self.instances.write(id, InstanceWrite::Ready)
     }
 
-    /// A match is over: its players go home. `false` if it is not played here (any more).
+    /// Ends a match with a result; its players go home. `false` if the match is not on this node, or is over.
     pub fn end_match(&mut self, id: MatchId, result: Vec<u8>) -> bool {
         self.instances.write(id, InstanceWrite::End(result))
     }
 
-    /// A match cannot be opened or played on: its players go home, and its tickets do as its mode says. `false` if it is not played here
-    /// (any more).
+    /// Aborts a match that cannot be opened or continued. Its players go home. Its tickets wait again if
+    /// [`ClusterModeSettings::is_requeued`], and are removed otherwise. `false` if the match is not on this node, or is over.
     pub fn abort_match(&mut self, id: MatchId) -> bool {
         self.instances.write(id, InstanceWrite::Abort)
     }
 
-    /// A player has arrived on this node: if it is in a match that is played elsewhere, it goes there. Call it for players who log in.
+    /// Sends a player of this node to its match, if it is in one on another node. Call it for players that log in.
     pub fn rejoin(&mut self, player: PlayerId) {
         self.rejoins.insert(player);
     }
 
-    /// Another node says that something has changed for this one.
+    /// Handles a [`MatchOutput::Wake`] of another node: the next [`poll`](Self::poll) reads matches and travelling players.
     pub const fn on_wake(&mut self, now_ms: u64) {
         self.requests.set_next(MatchKind::Matches, now_ms);
         self.requests.set_next(MatchKind::Travels, now_ms);
     }
 
-    /// Does the work that is due at this time. `run` is that of the node while it may simulate, otherwise `None`. `hosts` are the nodes
-    /// that may get matches. Call it at least once per tick.
+    /// Does the work that is due at this time. `run` is the run of the node; with `None`, because the node is paused, nothing happens.
+    /// `hosts` are the nodes that can get matches. Call it at least once per tick.
     pub fn poll(
         &mut self,
         now_ms: u64,
@@ -279,7 +280,7 @@ impl MatchNode {
         outputs
     }
 
-    /// What it was or knew does not count any more. Its tickets wait without it, and its matches are aborted by others.
+    /// Discards the state of the previous run. Its tickets keep waiting in the store, and the matcher aborts its matches.
     fn end_run(&mut self, outputs: &mut Vec<MatchOutput>) {
         let closed = self.instances.clear().into_iter();
         outputs.extend(closed.map(MatchOutput::Close));

@@ -1,4 +1,4 @@
-//! Matches anywhere in the cluster: tickets, the matcher, the matches of a node, and players on their way.
+//! Matches of players on different nodes: tickets, the matcher, the matches of a node, and players that travel to a match or home.
 //!
 //! ```text
 //!  node of a player          the matcher (one node, by the row of the role)      node of the match
@@ -13,18 +13,18 @@
 //! Invariants, whatever is lost, late or repeated:
 //! - a ticket belongs to one match at most, because the transaction that forms the match claims all its tickets;
 //! - only the holder of the role forms matches: the id of a match contains the epoch of the role, which the transaction checks;
-//! - waiting times are those of the rows, so a new matcher continues with them. It does not know the recent opponents of players any more;
-//! - a player on its way is a row, which the node that owns the player reads: so it gets home if the node of its match dies, too.
+//! - waiting times are stored in the rows, so a new matcher continues with them. It does not know the recent opponents of players;
+//! - each travelling player is a row, which the node that owns the player reads: the player gets home even if the node of its match dies.
 //!
-//! Cost: a read per [`read_interval_ms`](MatcherSettings::read_interval_ms) of changed tickets (matcher), of matches to open, and of players
-//! on their way; a transaction per ticket and five per match. The pool costs as much as [`throng_matchmaking`] says.
+//! Cost: per [`read_interval_ms`](MatcherSettings::read_interval_ms) a read of the matches to open, of the travelling players, and (only
+//! the matcher) of changed tickets; one transaction per ticket, and five per match. [`throng_matchmaking`] documents the cost of the pool.
 //!
 //! | file | contains |
 //! |---|---|
 //! | `settings` | modes, times, limits, counters |
-//! | `match_node` | the node: what is due, and what its driver requests |
-//! | `replies` | how it handles replies, and requests without one |
-//! | `forming` | the matcher: which tickets it knows, and the matches that it forms |
+//! | `match_node` | the node: sends requests when they are due, and returns the work of its driver |
+//! | `replies` | handles replies, and requests without a reply |
+//! | `forming` | the matcher: its tickets, and the matches that it forms |
 //! | `pool` | the tickets in a [`MatchmakingCore`](throng_matchmaking::MatchmakingCore) |
 //! | `instances` | the matches that are played on the node |
 //! | `requests` | which request is pending |

@@ -1,4 +1,4 @@
-//! The tickets that wait, in the memory of the matcher.
+//! The waiting tickets, in the memory of the matcher.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::request::{ClusterTicket, TicketId};
 /// A tick of the matchmaking, in milliseconds of the store.
 const TICK_MS: u64 = 50;
 
-/// Two sides that were found.
+/// The two sides of a match that was found.
 #[derive(Clone, Debug)]
 pub(super) struct PooledMatch {
     pub mode: ModeId,
     pub sides: [Vec<(TicketId, Ticket)>; 2],
 }
 
-/// The tickets that wait. A ticket that was found is known until it is forgotten or put back.
+/// The waiting tickets. A ticket of a match that was found stays known until it is removed or put back.
 #[derive(Clone, Debug)]
 pub(super) struct TicketPool {
     core: MatchmakingCore,
@@ -73,7 +73,7 @@ impl TicketPool {
         self.parties.contains_key(&id)
     }
 
-    /// How many tickets wait, without those that were found.
+    /// The number of waiting tickets, without those of matches that were found.
     pub fn waiting(&self) -> usize {
         self.core.waiting_parties()
     }
@@ -133,7 +133,7 @@ impl TicketPool {
             .preferences(preferences)
     }
 
-    /// Removes a ticket that waits or was found.
+    /// Removes a ticket.
     pub fn remove(&mut self, id: TicketId) {
         if let Some(party) = self.parties.remove(&id) {
             self.tickets.remove(&party);
@@ -142,14 +142,14 @@ impl TicketPool {
         }
     }
 
-    /// A ticket that was found waits again, since the same time.
+    /// Makes a ticket of a match that was found wait again. Its waiting time continues.
     pub fn put_back(&mut self, id: TicketId, ticket: Ticket) {
         if self.core.enqueue(ticket).is_err() {
             self.remove(id);
         }
     }
 
-    /// Looks for matches at a time of the store. Returns them, and the tickets that have waited too long.
+    /// Searches for matches at a time of the store. Returns them, and the tickets whose waiting time is over.
     pub fn find(&mut self, now_ms: u64) -> (Vec<PooledMatch>, Vec<TicketId>) {
         let mut outcome = HeartbeatOutcome::default();
         self.core.run_heartbeat(now_ms / TICK_MS, &mut outcome);
@@ -271,12 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn modes_that_ask_players_to_accept_are_refused() {
-        let asks = GroupModeSettings {
+    fn modes_with_an_accept_time_are_refused() {
+        let accepting = GroupModeSettings {
             accept_timeout_s: 10.0,
             ..GroupModeSettings::default()
         };
-        let modes = [ClusterModeSettings::new(MatchModeSettings::Groups(asks))];
+        let modes = [ClusterModeSettings::new(MatchModeSettings::Groups(
+            accepting,
+        ))];
         let error = TicketPool::new(&modes).unwrap_err().to_string();
         assert!(error.contains("accept_timeout_s"), "{error}");
     }

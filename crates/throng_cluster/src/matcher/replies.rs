@@ -1,4 +1,4 @@
-//! How a node handles replies about matches, and requests without one.
+//! Handles replies to requests about matches, and requests without a reply.
 
 use super::match_node::{MatchNode, MatchOutput, TicketOutcome, TicketWrite};
 use super::requests::{MatchKind, MatchWork};
@@ -6,20 +6,21 @@ use crate::node::RequestId;
 use crate::request::{ClusterReply, MatchReply, PlayerTravel, RefusedMatch};
 
 impl MatchNode {
-    /// The outcome of a request is not known: it may also be executed later. All of them may be repeated.
+    /// Repeats a request whose outcome is unknown, or that was not executed. The first one may still be executed later.
     pub(super) fn on_unknown(&mut self, work: MatchWork) {
         self.stats.unknown_outcomes += 1;
         let kind = work.kind();
         match work {
             MatchWork::Rejoin(players) => self.rejoins.extend(players),
-            // Perhaps it has the role now: it reads that.
+            // It may have the role now, so it reads the role again.
             MatchWork::TakeRole(_) => self.free_epoch = None,
             _ => {}
         }
         self.requests.set_next(kind, 0);
     }
 
-    /// There will be no reply to a request, and its outcome is unknown. Without this, the node notices it after the timeout.
+    /// Reports that no reply will arrive and the outcome of the request is unknown. Without this call, the node repeats the request after
+    /// the timeout.
     pub fn on_lost_reply(&mut self, id: RequestId) {
         if let Some(work) = self.requests.take(id) {
             self.on_unknown(work);
@@ -36,12 +37,19 @@ impl MatchNode {
         let Some(work) = self.requests.take(id) else {
             return Vec::new();
         };
-        let ClusterReply::Match(reply) = reply else {
-            let kind = work.kind();
-            self.on_unknown(work);
-            self.requests
-                .set_next(kind, now_ms + self.settings.retry_interval_ms);
-            return Vec::new();
+        let reply = match reply {
+            // A node that is only late may be alive again after its next heartbeat, so nothing is given up yet. If the run has ended,
+            // `poll` discards everything.
+            ClusterReply::Match(reply) if reply != MatchReply::Refused(RefusedMatch::RunEnded) => {
+                reply
+            }
+            _ => {
+                let kind = work.kind();
+                self.on_unknown(work);
+                self.requests
+                    .set_next(kind, now_ms + self.settings.retry_interval_ms);
+                return Vec::new();
+            }
         };
         match work {
             MatchWork::Ticket => self.on_ticket(&reply),
@@ -77,7 +85,7 @@ impl MatchNode {
             return Vec::new();
         };
         if is_held && owner.is_some() && owner == self.run {
-            // An earlier request has taken it.
+            // An earlier request took the role; its reply was lost.
             self.become_matcher(now_ms, epoch);
         } else if is_held {
             let next_ms = now_ms + self.settings.role_interval_ms;
@@ -196,7 +204,7 @@ impl MatchNode {
     }
 
     fn on_instance(&mut self, now_ms: u64, reply: &MatchReply) -> Vec<MatchOutput> {
-        // Longer than a list of matches can be on its way.
+        // Longer than the reply to `ReadMatches` can take.
         let known_until_ms = now_ms + 4 * self.settings.request_timeout_ms;
         if *reply == MatchReply::Done {
             if self.instances.on_written(known_until_ms).is_some() {
@@ -226,8 +234,129 @@ impl MatchNode {
             }
             arrived.insert(*player, travel.goal);
         }
-        // Those that are not listed any more are known to the store.
+        // The store has recorded the arrival of players that it does not list.
         self.arrived = arrived;
         outputs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_core::ids::PlayerId;
+    use throng_matchmaking::MatchModeSettings;
+
+    use super::*;
+    use crate::ids::NodeRun;
+    use crate::matcher::{ClusterModeSettings, HostLoad, MatcherSettings};
+    use crate::request::{
+        ClusterRequest, MatchId, MatchRequest, MatchState, TicketHome, TicketMember, TicketRating,
+    };
+    use crate::rows::ClusterRows;
+
+    /// A node, and the rows that refuse some of its requests because it is late.
+    struct LateRig {
+        rows: ClusterRows,
+        run: NodeRun,
+        node: MatchNode,
+        now_ms: u64,
+        opened: Vec<MatchId>,
+        closed: Vec<MatchId>,
+        tickets: Vec<TicketOutcome>,
+    }
+
+    impl LateRig {
+        fn new() -> Self {
+            let mut rows = ClusterRows::default();
+            let name = "n1".to_owned();
+            let reply = rows.execute(ClusterRequest::StartRun { name }, 0);
+            let ClusterReply::Started(run) = reply else {
+                panic!("{reply:?}");
+            };
+            let modes = [ClusterModeSettings::new(MatchModeSettings::groups(
+                "duel", 1,
+            ))];
+            Self {
+                rows,
+                run,
+                node: MatchNode::new(&modes, MatcherSettings::default()).unwrap(),
+                now_ms: 0,
+                opened: Vec::new(),
+                closed: Vec::new(),
+                tickets: Vec::new(),
+            }
+        }
+
+        /// Lets the node work for half a second. The first request of this kind is refused.
+        fn step(&mut self, is_refused: impl Fn(&MatchRequest) -> bool) {
+            let mut refused = 0;
+            let until_ms = self.now_ms + 500;
+            while self.now_ms < until_ms {
+                self.now_ms += 10;
+                let heartbeat = ClusterRequest::Heartbeat {
+                    run: self.run,
+                    load: 0,
+                };
+                self.rows.execute(heartbeat, self.now_ms);
+                let hosts = [HostLoad {
+                    run: self.run,
+                    load: 0,
+                }];
+                let mut outputs = self.node.poll(self.now_ms, Some(self.run), &hosts);
+                while let Some(output) = outputs.pop() {
+                    match output {
+                        MatchOutput::Store(id, request) => {
+                            let reply = if refused == 0 && is_refused(&request) {
+                                refused += 1;
+                                ClusterReply::Match(MatchReply::Refused(RefusedMatch::RunEnded))
+                            } else {
+                                self.rows
+                                    .execute(ClusterRequest::Match(request), self.now_ms)
+                            };
+                            outputs.extend(self.node.on_reply(self.now_ms, id, reply));
+                        }
+                        MatchOutput::Open(entry) => self.opened.push(entry.id),
+                        MatchOutput::Close(id) => self.closed.push(id),
+                        MatchOutput::Ticket(_, outcome) => self.tickets.push(outcome),
+                        _ => {}
+                    }
+                }
+            }
+            assert_eq!(refused, 1);
+        }
+
+        fn state(&self, id: MatchId) -> Option<MatchState> {
+            self.rows.match_state(id).map(|(state, _)| state)
+        }
+    }
+
+    #[test]
+    fn requests_of_a_late_node_are_repeated_until_its_run_ends() {
+        let mut rig = LateRig::new();
+        rig.step(|request| matches!(request, MatchRequest::TakeRole { .. }));
+        for player in [PlayerId(1), PlayerId(2)] {
+            let home = TicketHome {
+                node: rig.run.node,
+                scene: String::new(),
+            };
+            let members = vec![TicketMember { player, home }];
+            let added = rig
+                .node
+                .add_ticket("duel", members, TicketRating::default());
+            assert!(added.is_ok());
+        }
+        rig.step(|request| matches!(request, MatchRequest::AddTicket { .. }));
+        assert_eq!(rig.tickets, [TicketOutcome::Added; 2]);
+        rig.step(|request| matches!(request, MatchRequest::RenewRole { .. }));
+        assert_eq!(rig.node.stats().roles_taken, 1);
+        let [id] = rig.opened[..] else {
+            panic!("{:?}", rig.opened);
+        };
+        assert!(rig.node.match_opened(id));
+        rig.step(|request| matches!(request, MatchRequest::MatchReady { .. }));
+        assert_eq!(rig.state(id), Some(MatchState::Ready));
+        assert!(rig.node.end_match(id, vec![1]));
+        rig.step(|request| matches!(request, MatchRequest::EndMatch { .. }));
+        assert_eq!(rig.state(id), Some(MatchState::Ended));
+        assert_eq!((rig.opened.len(), rig.closed.len()), (1, 0));
     }
 }

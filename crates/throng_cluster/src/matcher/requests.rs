@@ -4,10 +4,10 @@ use throng_core::ids::PlayerId;
 
 use crate::node::RequestId;
 
-/// Requests of matches have ids from here on, so that they are never those of a [`ClusterNode`](crate::ClusterNode).
+/// The lowest id of a request about matches. Ids of a [`ClusterNode`](crate::ClusterNode) are lower.
 const FIRST_ID: u64 = 1 << 63;
 
-/// Kinds of requests. Those of one kind follow each other.
+/// Kinds of requests. Requests of one kind are sent one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MatchKind {
     /// Adds or cancels the next ticket.
@@ -18,14 +18,15 @@ pub(super) enum MatchKind {
     Read,
     /// Forms the next match.
     Form,
+    /// Aborts matches of dead nodes.
     Abort,
     /// Reads the matches to open.
     Matches,
     /// Opens, ends or aborts the next match of this node.
     Instance,
-    /// Reads the players on their way.
+    /// Reads the travelling players.
     Travels,
-    /// Players have arrived, or come back to their match.
+    /// Reports players that have arrived, or that return to their match.
     Arrive,
 }
 
@@ -33,12 +34,12 @@ impl MatchKind {
     pub const COUNT: usize = 9;
 }
 
-/// What a pending request does, for its reply. What is written is the first of its queue.
+/// The work of a pending request. A request that writes is for the first entry of its queue.
 #[derive(Clone, Debug)]
 pub(super) enum MatchWork {
     Ticket,
     ReadRole,
-    /// With the epoch that it gets.
+    /// The epoch that the role gets.
     TakeRole(u64),
     RenewRole,
     Read,
@@ -74,7 +75,7 @@ struct PendingMatchRequest {
     work: MatchWork,
 }
 
-/// The pending requests, and when the next of each kind may be sent.
+/// The pending requests, and the time at which the next one of each kind may be sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingMatchRequests {
     pending: [Option<PendingMatchRequest>; MatchKind::COUNT],
@@ -92,7 +93,7 @@ impl PendingMatchRequests {
         self.next_ms[kind as usize] = next_ms;
     }
 
-    /// Notes a request of a kind that is due.
+    /// Adds a request of a kind that is due.
     pub fn send(&mut self, work: MatchWork, now_ms: u64) -> RequestId {
         self.last_id += 1;
         let id = RequestId(FIRST_ID + self.last_id);
@@ -105,14 +106,14 @@ impl PendingMatchRequests {
         id
     }
 
-    /// Removes a request whose reply has arrived; `None` if it is not pending any more.
+    /// Removes a request whose reply has arrived; `None` if it is no longer pending.
     pub fn take(&mut self, id: RequestId) -> Option<MatchWork> {
         let mut slots = self.pending.iter_mut();
         let slot = slots.find(|slot| slot.as_ref().is_some_and(|pending| pending.id == id))?;
         slot.take().map(|pending| pending.work)
     }
 
-    /// Removes the requests that wait for longer than this.
+    /// Removes the requests whose timeout is over.
     pub fn take_overdue(&mut self, now_ms: u64, timeout_ms: u64) -> Vec<MatchWork> {
         let is_overdue =
             |pending: &PendingMatchRequest| now_ms.saturating_sub(pending.sent_ms) >= timeout_ms;
@@ -121,7 +122,7 @@ impl PendingMatchRequests {
         overdue.map(|pending| pending.work).collect()
     }
 
-    /// Ignores the replies to requests of a kind that are pending.
+    /// Forgets the pending request of a kind: its reply is ignored.
     pub fn cancel(&mut self, kind: MatchKind) {
         self.pending[kind as usize] = None;
     }

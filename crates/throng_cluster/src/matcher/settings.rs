@@ -4,21 +4,21 @@ use throng_matchmaking::MatchModeSettings;
 
 use crate::ids::NodeRun;
 
-/// A mode in which the players of a cluster queue. All nodes need the same modes.
+/// A mode for which the players of a cluster queue. All nodes need the same modes.
 ///
 /// ```
 /// use throng_cluster::ClusterModeSettings;
 /// use throng_matchmaking::MatchModeSettings;
 ///
-/// // When a node dies, its duels are void and their players wait again, with the time that they have waited before.
+/// // If a node dies, its duels have no result. Their players wait again, and their waiting time continues.
 /// let duel = ClusterModeSettings { is_requeued: true, ..ClusterModeSettings::new(MatchModeSettings::groups("duel", 1)) };
 /// assert_eq!(duel.mode.name(), "duel");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterModeSettings {
-    /// How matches are made. Players cannot be asked to accept a match yet: the time for it must be 0.
+    /// How matches are made. Players cannot accept or decline matches yet: the accept timeout must be 0.
     pub mode: MatchModeSettings,
-    /// Whether the tickets of a match that has no result wait again. Otherwise they are removed. The players go home in both cases.
+    /// Whether the tickets of an aborted match wait again. Otherwise they are removed. The players go home in both cases.
     pub is_requeued: bool,
 }
 
@@ -44,31 +44,31 @@ impl ClusterModeSettings {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatcherSettings {
-    /// After which the outcome of a request is unknown.
+    /// Time without a reply after which the outcome of a request counts as unknown.
     pub request_timeout_ms: u64,
-    /// After which a request is repeated that the store did not execute.
+    /// Time after which a request is repeated that the store did not execute.
     pub retry_interval_ms: u64,
-    /// Between two reads of the role of the matcher, while another node has it.
+    /// Time between two reads of the role of the matcher, while another node has it.
     pub role_interval_ms: u64,
-    /// Between two renewals of the role. Two may be lost within [`ROLE_LEASE_MS`](crate::ROLE_LEASE_MS).
+    /// Time between two renewals of the role. Two of them may be lost within [`ROLE_LEASE_MS`](crate::ROLE_LEASE_MS).
     pub renew_interval_ms: u64,
-    /// Between two reads of tickets (the matcher, which then looks for matches), of matches to open, and of players on their way.
+    /// Time between two reads of matches to open and of travelling players. The matcher also reads tickets, and then searches for matches.
     pub read_interval_ms: u64,
-    /// Between two searches of the matcher for matches whose node has died.
+    /// Time between two requests of the matcher to abort the matches of dead nodes.
     pub abort_interval_ms: u64,
-    /// Maximum number of tickets per read. After a read of this many, the next one follows at once.
+    /// Maximum number of tickets per read. If a read returns this many, the next one follows at once.
     pub read_tickets_max: usize,
-    /// Maximum number of players on their way per read.
+    /// Maximum number of travelling players per read.
     pub read_travels_max: usize,
-    /// Maximum number of matches that are aborted at once.
+    /// Maximum number of matches per request that aborts matches of dead nodes.
     pub aborted_matches_max: usize,
-    /// Maximum number of tickets and cancellations that wait to be written; further ones are refused.
+    /// Maximum number of tickets and cancellations of players that wait to be written; further ones are refused.
     pub ticket_writes_max: usize,
-    /// While this many matches wait to be written, no others are made.
+    /// While this many matches wait to be written, no others are formed.
     pub forming_matches_max: usize,
-    /// How much a player of a match adds to the load of its node.
+    /// Load that each player of a new match adds to its node.
     pub load_per_player: u32,
-    /// For how long that counts: then the node reports it itself.
+    /// Time for which that load is added. After it, the load that the node reports contains the match.
     pub load_settle_ms: u64,
 }
 
@@ -92,32 +92,32 @@ impl Default for MatcherSettings {
     }
 }
 
-/// A node that may get matches: it is alive and takes new work.
+/// A node that can get matches: it is alive and does not drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLoad {
     /// Its newest run.
     pub run: NodeRun,
-    /// Its load, in any unit that all nodes share.
+    /// Its load, in units of the game; all nodes use the same.
     pub load: u32,
 }
 
 /// Counters of matches on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatcherStats {
-    /// How often it became the matcher.
+    /// Number of times the node became the matcher.
     pub roles_taken: u64,
-    /// Matches formed as the matcher.
+    /// Matches that it formed as the matcher.
     pub formed: u64,
     /// Matches that were not formed because a ticket was cancelled or taken.
     pub unavailable: u64,
-    /// Matches whose node was late; they were given to another one.
+    /// Matches whose node was late, and that were assigned to another node or to none.
     pub host_late: u64,
-    /// Tickets that were cancelled by the matcher: they waited too long, or do not fit the modes.
+    /// Tickets that it cancelled as the matcher, because they waited too long or do not fit the modes.
     pub rejected: u64,
-    /// Requests without a reply in time.
+    /// Requests that were repeated: no reply arrived in time, the store did not execute them, or the node was late.
     pub unknown_outcomes: u64,
-    /// Matches that this node had to open.
+    /// Matches that this node got to open.
     pub opened: u64,
-    /// Players sent to a match or home.
+    /// Hand-offs of players to a match or home, repeated ones included.
     pub moves: u64,
 }

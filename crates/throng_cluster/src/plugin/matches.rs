@@ -4,7 +4,7 @@
 //! MatchTicket, MatchTicketCancel ──▶ rows ──▶ MatchTicketChanged, MatchTicketInvalid
 //! MatchOpened ──▶ the game opens an instance ──▶ MatchReport ──▶ players arrive: MatchAssigned … MatchReport ──▶ they go home: MatchEnded
 //! ```
-//! Players are handed to the node of their match and home by the plugin: the game does nothing for it but its hooks.
+//! The plugin hands players off to the node of their match, and home after it. The game only implements its hooks.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ use crate::request::{
     MatchEntry, MatchId, TicketHome, TicketId, TicketMember, TicketRating, TravelGoal,
 };
 
-/// A party queues for a match. After the match, its players go home to this node and this scene, also those that are on another node now.
+/// Request: a party queues for a match. After the match, all its players go home to this node and this scene, even if they were on another
+/// node.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -39,13 +40,13 @@ pub struct MatchTicket {
     pub mode: String,
     /// The players, the leader first.
     pub players: Vec<PlayerId>,
-    /// The scene to which they go home.
+    /// The scene on this node to which they go home.
     pub scene: String,
-    /// What counts for a match.
+    /// The values by which matches are made.
     pub rating: TicketRating,
 }
 
-/// A party does not want to wait any more.
+/// Request: cancels a ticket.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -61,7 +62,7 @@ pub struct MatchTicketCancel(
     pub TicketId,
 );
 
-/// A ticket of this node was added or cancelled, or not.
+/// The outcome of a [`MatchTicket`] or [`MatchTicketCancel`] of this node.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -77,13 +78,13 @@ pub struct MatchTicketCancel(
 pub struct MatchTicketChanged {
     /// The ticket.
     pub id: TicketId,
-    /// The leader, of a ticket of this node.
+    /// The leader; only of a ticket that this node tried to add.
     pub leader: Option<PlayerId>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: TicketOutcome,
 }
 
-/// A ticket was not sent: it does not fit its mode, or the node cannot send it now.
+/// A [`MatchTicket`] or [`MatchTicketCancel`] was not sent: the ticket does not fit its mode, or the node cannot send it now.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -95,13 +96,13 @@ pub struct MatchTicketChanged {
 /// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct MatchTicketInvalid {
-    /// The leader.
+    /// The leader; `None` of a cancellation.
     pub leader: Option<PlayerId>,
-    /// Why.
+    /// The reason.
     pub error: TicketNotAdded,
 }
 
-/// This node plays a match: the game opens an instance and reports it with [`MatchReport`].
+/// This node got a match. The game opens an instance, and reports that with [`MatchReport`].
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -120,7 +121,8 @@ pub struct MatchOpened(
     pub MatchEntry,
 );
 
-/// A match of this node does not go on, because the node was cut off from the store: the game closes the instance. Others abort the match.
+/// A match of this node was aborted, for example because the node was declared dead while it could not reach the store. The game closes the
+/// instance. While the node is only paused, its matches stay open.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -136,18 +138,19 @@ pub struct MatchClosed(
     pub MatchId,
 );
 
-/// How far a match is.
+/// The progress of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchStep {
-    /// The instance is open: its players may come.
+    /// The instance is open, and its players can come.
     Opened,
-    /// It is over, with this result. Its players go home.
+    /// The match is over, with this result. Its players go home.
     Ended(Vec<u8>),
-    /// It cannot be opened or played on. Its players go home, and its tickets wait again if the mode says so.
+    /// The match cannot be opened or continued. Its players go home, and its tickets wait again if the mode is
+    /// [requeued](crate::ClusterModeSettings::is_requeued).
     Failed,
 }
 
-/// The game says how far a match of this node is.
+/// Request: the game reports the progress of a match of this node.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -161,11 +164,11 @@ pub enum MatchStep {
 pub struct MatchReport {
     /// The match.
     pub id: MatchId,
-    /// How far it is.
+    /// The progress.
     pub step: MatchStep,
 }
 
-/// A player of this node has a match whose instance is open.
+/// The match of a player of this node is open.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -186,11 +189,12 @@ pub struct MatchAssigned {
     pub player: PlayerId,
     /// The match.
     pub id: MatchId,
-    /// Where the player is handed to; `None` if the match is played here. It may be sent again until the player is there.
+    /// The node to which the player is handed off; `None` if the match is on this node. The message may be repeated until the player is
+    /// there.
     pub moves_to: Option<NodeRun>,
 }
 
-/// The match of a player is over, and the player at home on this node, or here because its home is dead.
+/// The match of a player is over, and the player is at home on this node, or stays on this node because its home is dead.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -208,7 +212,7 @@ pub struct MatchEnded {
     pub home: TicketHome,
 }
 
-/// The leaders of tickets that are to be added.
+/// The leaders of tickets that wait to be added.
 #[derive(Resource, Default)]
 struct TicketLeaders(BTreeMap<TicketId, PlayerId>);
 
@@ -236,7 +240,7 @@ pub(super) fn add_matches(app: &mut App) {
         );
 }
 
-/// Players that have just arrived go to their match, if they have one elsewhere.
+/// Sends players that have just arrived to their match, if it is on another node.
 fn rejoin_matches(
     players: Res<ClusterPlayers>,
     arrived: Query<&ClusterPlayer, Added<ClusterPlayer>>,
@@ -249,7 +253,7 @@ fn rejoin_matches(
     });
 }
 
-/// Emits what the node says about matches, and sends players away.
+/// Writes the messages about matches, and requests hand-offs of players.
 fn read_matches(world: &mut World) {
     let players = world.resource::<ClusterPlayers>();
     let Some(driver) = players.driver() else {
@@ -274,7 +278,7 @@ fn read_matches(world: &mut World) {
                         moves_to,
                     });
                 }
-                // A node that is not in the list yet is there when this is repeated.
+                // If the node is not in the list yet, the move is repeated later.
                 if let Some(node) = travel.to.and_then(name) {
                     let to = node.name.clone();
                     world.write_message(PlayerMove { player, to });
@@ -303,7 +307,7 @@ fn read_matches(world: &mut World) {
     }
 }
 
-/// Passes the requests of the game to the node.
+/// Passes the requests of the game to the [`MatchNode`](crate::MatchNode).
 fn send_matches(
     players: Res<ClusterPlayers>,
     mut leaders: ResMut<TicketLeaders>,

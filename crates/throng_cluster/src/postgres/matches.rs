@@ -38,7 +38,7 @@ pub(super) fn execute(
     }
 }
 
-/// Requests whose reply is a reason or nothing.
+/// Executes a request whose reply is only a result code.
 fn execute_small(
     session: &mut PostgresSession,
     request: &MatchRequest,
@@ -101,7 +101,7 @@ fn execute_small(
             )?
         }
         _ => {
-            let cause = format!("{request:?} is no request with a few numbers");
+            let cause = format!("the reply to {request:?} is not a result code");
             return Err(ClusterStoreError::NotExecuted(cause));
         }
     };
@@ -130,7 +130,7 @@ fn player_columns(players: &[PlayerId]) -> Vec<i64> {
     players.iter().map(|player| player.0 as i64).collect()
 }
 
-/// Tickets as columns.
+/// The tickets of a match, as parameters: one array per column.
 #[derive(Debug, Default)]
 struct TicketColumns {
     sides: Vec<i32>,
@@ -278,7 +278,7 @@ fn waiting_ticket(row: &Row, id: TicketId) -> Result<ClusterTicket, ClusterStore
             regions: regions as u32,
             roles: roles
                 .try_into()
-                .map_err(|_| foreign(&"roles of another number"))?,
+                .map_err(|_| foreign(&"a wrong number of roles"))?,
             avoid: avoid
                 .into_iter()
                 .map(|player| PlayerId(player as u64))
@@ -456,7 +456,7 @@ fn match_id_at(row: &Row, nth: usize) -> Result<MatchId, ClusterStoreError> {
     })
 }
 
-/// Converts the result of a function.
+/// Converts the result code of a function in `cluster_matches.sql`.
 fn reply_of(code: i32) -> Result<MatchReply, ClusterStoreError> {
     Ok(MatchReply::Refused(match code {
         0 => return Ok(MatchReply::Done),

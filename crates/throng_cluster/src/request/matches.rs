@@ -1,6 +1,6 @@
-//! Requests about matches, and the replies: the role of the matcher, tickets, matches, and players on their way to a match or home.
+//! Requests about matches, and the replies: the role of the matcher, tickets, matches, and players that travel to a match or home.
 //!
-//! Each request may be repeated when its outcome is unknown: it then replies as before, or says why it does not count any more.
+//! Each request may be repeated when its outcome is unknown. The reply to the repetition is the same, or the reason why it was refused.
 
 use throng_core::ids::PlayerId;
 
@@ -9,36 +9,37 @@ use crate::ids::{ClusterNodeId, NodeRun};
 /// The role of the node that forms matches.
 pub const MATCHER_ROLE: &str = "matcher";
 
-/// For how long a role is held without a renewal, by the store's clock, in milliseconds. The role of a dead node is free at once.
+/// Time for which a role is held without a renewal, by the store's clock, in milliseconds. The role of a node with a late heartbeat is free
+/// at once.
 pub const ROLE_LEASE_MS: u64 = 3_000;
 
-/// For how long a match that is over can be read, by the store's clock, in milliseconds.
+/// Time for which a match that is over can be read, by the store's clock, in milliseconds.
 pub const MATCH_KEPT_MS: u64 = 3_600_000;
 
-/// A ticket. A run counts its tickets from 1, and adds them in this order.
+/// The id of a ticket. A run numbers its tickets from 1, and adds them in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TicketId {
-    /// The run that has added it.
+    /// The run that added it.
     pub run: NodeRun,
-    /// Its number there.
+    /// Its number in this run.
     pub nth: u64,
 }
 
-/// A match.
+/// The id of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatchId {
-    /// The epoch of the matcher that has formed it.
+    /// The epoch of the matcher that formed it.
     pub epoch: u64,
-    /// Its number there.
+    /// Its number in this epoch.
     pub nth: u64,
 }
 
 /// Where a player goes when a match is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketHome {
-    /// The node. If it is dead then, the player stays where it is.
+    /// The node. If it is dead at that time, the player stays where it is.
     pub node: ClusterNodeId,
-    /// The scene there; the game gives it its meaning.
+    /// The scene on that node, as the game defines it.
     pub scene: String,
 }
 
@@ -51,7 +52,7 @@ pub struct TicketMember {
     pub home: TicketHome,
 }
 
-/// What counts for a match, as in [`Ticket`](throng_matchmaking::Ticket).
+/// The values by which matches are made, as in [`Ticket`](throng_matchmaking::Ticket).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TicketRating {
     /// The sum of the members' power.
@@ -66,27 +67,27 @@ pub struct TicketRating {
     pub regions: u32,
     /// The number of its players for each role.
     pub roles: [u8; throng_matchmaking::ROLE_COUNT],
-    /// Players that it does not want to meet.
+    /// Players that the party avoids.
     pub avoid: Vec<PlayerId>,
 }
 
-/// A party that wants to play a match.
+/// A party that queues for a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterTicket {
     /// Its id.
     pub id: TicketId,
     /// The name of the mode.
     pub mode: String,
-    /// The players, the leader first. A player is in one ticket at most.
+    /// The players, the leader first. A player can be in only one ticket.
     pub members: Vec<TicketMember>,
-    /// What counts for a match.
+    /// The values by which matches are made.
     pub rating: TicketRating,
 }
 
-/// A change of the tickets that wait.
+/// A change of the waiting tickets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TicketChange {
-    /// A ticket waits, since this time of the store in milliseconds. After an aborted match, it is the same time as before.
+    /// A ticket waits since this time of the store, in milliseconds. An aborted match does not change the time.
     Waits(ClusterTicket, u64),
     /// A ticket was cancelled.
     Gone(TicketId),
@@ -101,13 +102,13 @@ pub struct NewMatch {
     pub mode: String,
     /// The tickets of each side.
     pub sides: Vec<Vec<TicketId>>,
-    /// The node on which it is played.
+    /// Its node.
     pub node: NodeRun,
-    /// Whether its tickets wait again if its node dies. Otherwise they are removed. Its players go home in both cases.
+    /// Whether its tickets wait again if it is aborted. Otherwise they are removed. Its players go home in both cases.
     pub is_requeued: bool,
 }
 
-/// A match that its node has to open.
+/// A match that its node must open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchEntry {
     /// Its id.
@@ -125,11 +126,11 @@ pub struct MatchEntry {
 pub enum MatchState {
     /// Its node has not opened it yet.
     Formed,
-    /// Its players play, or are on the way.
+    /// Its node has opened it. Its players are there, or travel to it.
     Ready,
     /// It has a result.
     Ended,
-    /// It has none: its node has died, or could not open it.
+    /// It has no result: its node died, or could not open or continue it.
     Aborted,
 }
 
@@ -141,41 +142,41 @@ impl MatchState {
     }
 }
 
-/// Where a player has to be because of a match.
+/// The place to which a player travels because of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TravelGoal {
-    /// At the node of its match.
+    /// The node of its match.
     Match(MatchId),
-    /// At home: the match is over.
+    /// Its home, because the match is over.
     Home(TicketHome),
 }
 
-/// A player that is on its way to a match or home, and whom the caller owns.
+/// A player of the caller that travels to a match or home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerTravel {
     /// The player.
     pub player: PlayerId,
-    /// Where it goes.
+    /// Its goal.
     pub goal: TravelGoal,
-    /// The node that it goes to; `None` if it has arrived, or its home is dead and it stays where it is.
+    /// The node to which it must be handed off. `None` if the player has arrived, or stays where it is because its home is dead.
     pub to: Option<NodeRun>,
 }
 
 /// A request about matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchRequest {
-    /// Reads who has a role.
+    /// Reads the holder of a role.
     ReadRole {
         /// The name of the role.
         role: String,
     },
-    /// Takes a role that nobody holds, or that the caller holds. The epoch becomes one higher.
+    /// Takes a role that is free, or that the caller holds. The epoch increases by one.
     TakeRole {
         /// The run that sends the request.
         run: NodeRun,
         /// The name of the role.
         role: String,
-        /// The epoch that the caller has read; 0 of a role that nobody has had.
+        /// The epoch that the caller has read; 0 if the role was never taken.
         epoch: u64,
     },
     /// Holds a role for another [`ROLE_LEASE_MS`].
@@ -187,19 +188,20 @@ pub enum MatchRequest {
         /// The epoch with which the caller holds it.
         epoch: u64,
     },
-    /// Adds a ticket. Repeating it changes nothing; once it was cancelled, it cannot be added again.
+    /// Adds a ticket. Repeating it changes nothing. A cancelled ticket cannot be added again.
     AddTicket {
         /// The ticket. The run that sends the request is that of its id.
         ticket: ClusterTicket,
     },
-    /// Removes a ticket that waits, or makes sure that it is never added.
+    /// Removes a waiting ticket. If it does not exist yet, it can no longer be added.
     CancelTicket {
         /// The run that sends the request: that of the ticket, or another one.
         run: NodeRun,
         /// The ticket.
         ticket: TicketId,
     },
-    /// Reads how tickets have changed since an earlier call, and forgets the cancelled ones of that call. Only for the matcher.
+    /// Reads the changes of tickets since an earlier call, and deletes the cancelled tickets that the earlier call returned. Only for the
+    /// matcher.
     ReadTickets {
         /// The run that sends the request.
         run: NodeRun,
@@ -207,29 +209,29 @@ pub enum MatchRequest {
         epoch: u64,
         /// The revision in the previous reply; 0 reads all tickets that wait.
         after: u64,
-        /// Maximum number of changes. As many as this: there may be more.
+        /// Maximum number of changes. If the reply has this many, there may be more.
         changes_max: usize,
     },
-    /// Forms a match: its tickets belong to it from now on. Only for the matcher. Repeating it changes nothing.
+    /// Forms a match of waiting tickets, which then no longer wait. Only for the matcher. Repeating it changes nothing.
     FormMatch {
         /// The run that sends the request.
         run: NodeRun,
         /// The match.
         new: NewMatch,
     },
-    /// Reads the matches that the caller has to open, the oldest first.
+    /// Reads the matches that the caller must open, the oldest first.
     ReadMatches {
         /// The run that sends the request.
         run: NodeRun,
     },
-    /// The caller has opened a match: its players may come.
+    /// Reports that the caller has opened a match. Its players travel to it from now on.
     MatchReady {
         /// The run that sends the request, on which the match is played.
         run: NodeRun,
         /// The match.
         id: MatchId,
     },
-    /// A match is over: its players go home, and its tickets are removed. Repeating it changes nothing.
+    /// Ends a match. Its players go home, and its tickets are removed. Repeating it changes nothing.
     EndMatch {
         /// The run that sends the request, on which the match was played.
         run: NodeRun,
@@ -238,18 +240,18 @@ pub enum MatchRequest {
         /// The result, as the game encodes it.
         result: Vec<u8>,
     },
-    /// A match cannot be opened or played on: as if its node had died.
+    /// Aborts a match that cannot be opened or continued, as if its node had died.
     AbortMatch {
         /// The run that sends the request, on which the match is played.
         run: NodeRun,
         /// The match.
         id: MatchId,
     },
-    /// Aborts matches of dead nodes, the oldest first, and forgets those that have been over for [`MATCH_KEPT_MS`].
+    /// Aborts matches of dead nodes, the oldest first, and deletes matches that have been over for [`MATCH_KEPT_MS`].
     AbortLate {
         /// The run that sends the request.
         run: NodeRun,
-        /// Maximum number of matches to abort, and to forget.
+        /// Maximum number of matches to abort, and to delete.
         matches_max: usize,
     },
     /// Reads a match.
@@ -257,22 +259,22 @@ pub enum MatchRequest {
         /// The match.
         id: MatchId,
     },
-    /// Reads the players that the caller has adopted and that are on their way to a match or home, in ascending order.
+    /// Reads the travelling players that the caller has adopted, in ascending order.
     ReadTravels {
         /// The run that sends the request.
         run: NodeRun,
         /// Maximum number of players.
         players_max: usize,
     },
-    /// These players, whom the caller has adopted, have arrived. Those that have not are left out.
+    /// Ends the travels of these players, which the caller has adopted. Players that have not arrived are skipped.
     EndTravels {
         /// The run that sends the request.
         run: NodeRun,
         /// The players, each once.
         players: Vec<PlayerId>,
     },
-    /// Sends these players, whom the caller has adopted, to the match that they are in, if it is played elsewhere: they have logged in
-    /// again during the match.
+    /// Lets these players, which the caller has adopted, travel to their match, if it is on another node. For players that log in again
+    /// during the match.
     Rejoin {
         /// The run that sends the request.
         run: NodeRun,
@@ -281,26 +283,27 @@ pub enum MatchRequest {
     },
 }
 
-/// Why the store has changed nothing.
+/// Why a request about matches was refused. The store has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedMatch {
-    /// The run of the caller was declared dead, is late, or is unknown.
+    /// The run of the caller was declared dead or is unknown, or its heartbeat is late. A late run may repeat the request after its next
+    /// heartbeat.
     RunEnded,
     /// The role has another epoch.
     OtherEpoch,
     /// Another run holds the role.
     RoleHeld,
-    /// The caller is not the matcher, or not with that epoch.
+    /// The caller does not hold the role of the matcher with that epoch.
     NotMatcher,
-    /// The ticket was added and is gone, or a later one was added or cancelled before.
+    /// The ticket was added and is gone, or a later ticket of the node was already added or cancelled.
     TicketGone,
-    /// A player is in another ticket, or on its way home from a match.
+    /// A player is in another ticket, or travels home from a match.
     PlayerQueued,
     /// The ticket is in a match already.
     InMatch,
-    /// The node on which the match should be played is late or gone.
+    /// The node of the match is late or dead.
     HostLate,
-    /// The match is unknown, is played on another run, or is over.
+    /// The match is unknown, belongs to another run, or is over.
     NoMatch,
 }
 
@@ -311,9 +314,9 @@ pub enum MatchReply {
     Done,
     /// Nothing was changed.
     Refused(RefusedMatch),
-    /// Who had a role last, its epoch, and whether that run still holds it.
+    /// The last holder of a role, the epoch, and whether that run still holds it.
     Role(Option<NodeRun>, u64, bool),
-    /// How tickets have changed.
+    /// The changes of tickets.
     Tickets {
         /// The changes, the oldest first.
         changes: Vec<TicketChange>,
@@ -322,12 +325,12 @@ pub enum MatchReply {
         /// The time of the store, in milliseconds.
         now_ms: u64,
     },
-    /// A match was not formed, because these of its tickets do not wait (any more).
+    /// A match was not formed, because these tickets do not wait.
     Unavailable(Vec<TicketId>),
     /// The matches to open.
     Matches(Vec<MatchEntry>),
-    /// A match: its node, its state, and the result if it has ended.
+    /// The node and the state of a match, and the result if it has ended.
     Match(NodeRun, MatchState, Vec<u8>),
-    /// Players on their way.
+    /// Travelling players.
     Travels(Vec<PlayerTravel>),
 }

@@ -17,7 +17,7 @@ struct RoleRow {
     owner: Option<NodeRun>,
     epoch: u64,
     expires_ms: u64,
-    /// The last revision of a ticket; only that of the matcher counts.
+    /// The last revision of a ticket. Used only for the role of the matcher.
     revision: u64,
 }
 
@@ -25,14 +25,14 @@ struct RoleRow {
 struct TicketRow {
     ticket: ClusterTicket,
     waiting_since_ms: u64,
-    /// It was cancelled, and the matcher may not know it yet.
+    /// Whether it was cancelled. The row is removed when the matcher has read that.
     is_gone: bool,
     in_match: Option<MatchId>,
-    /// `None` since its last change, until it is read.
+    /// The number of its last change; `None` until the matcher reads the change.
     revision: Option<u64>,
 }
 
-/// A player of a ticket, or on its way home.
+/// A player that is in a ticket, or travels home.
 #[derive(Clone, Debug)]
 struct MemberRow {
     ticket: Option<TicketId>,
@@ -54,7 +54,7 @@ struct MatchRow {
 pub(super) struct MatchRows {
     roles: BTreeMap<String, RoleRow>,
     tickets: BTreeMap<TicketId, TicketRow>,
-    /// Tickets without a revision that are in no match, by the time since which they wait.
+    /// Tickets without a revision that are in no match, ordered by `waiting_since_ms`.
     unread: BTreeSet<(u64, TicketId)>,
     /// Tickets with a revision that are in no match.
     by_revision: BTreeMap<u64, TicketId>,
@@ -88,7 +88,7 @@ impl OtherRows<'_> {
         is_alive.then_some(NodeRun { node, run: row.run })
     }
 
-    /// Whether a run will never be alive again. A late one may be.
+    /// Whether a run will never be alive again. A late run may be alive again.
     fn is_dead(&self, run: NodeRun) -> bool {
         let row = self.nodes.get(&run.node);
         !row.is_some_and(|row| row.run == run.run && !row.is_dead)
@@ -122,14 +122,14 @@ impl ClusterRows {
         Some((row.state, row.new.node))
     }
 
-    /// The tickets that wait or are in a match, in ascending order: since when they wait, and their match.
+    /// The tickets that wait or are in a match, in ascending order. Each with the time since which it waits in milliseconds, and its match.
     pub fn tickets(&self) -> impl Iterator<Item = (&ClusterTicket, u64, Option<MatchId>)> {
         let tickets = self.matches.tickets.values();
         let present = tickets.filter(|row| !row.is_gone);
         present.map(|row| (&row.ticket, row.waiting_since_ms, row.in_match))
     }
 
-    /// The players that tickets have, or that are on their way home: each with its ticket, its match, and whether it is on its way.
+    /// The players that are in tickets or travel home. Each with its ticket, its match, and whether it travels.
     pub fn match_players(
         &self,
     ) -> impl Iterator<Item = (PlayerId, Option<TicketId>, Option<MatchId>, bool)> {
@@ -254,7 +254,7 @@ impl MatchRows {
         Ok(())
     }
 
-    /// The number of a ticket counts once. A late request must not add a ticket that its node has given up.
+    /// Records the number of a ticket. A late request must not add a ticket after its node has sent a later one or cancelled it.
     fn use_number(&mut self, id: TicketId) -> Result<(), RefusedMatch> {
         let last = self.last_tickets.entry(id.run.node).or_default();
         if (id.run.run, id.nth) <= *last {
@@ -272,7 +272,7 @@ impl MatchRows {
     ) -> Result<(), RefusedMatch> {
         others.check_alive(run)?;
         if run == id.run {
-            // Whether the ticket was added before does not matter.
+            // An error only means that the ticket was already added or cancelled.
             let _ = self.use_number(id);
         }
         match self.tickets.get_mut(&id) {
@@ -286,7 +286,7 @@ impl MatchRows {
         Ok(())
     }
 
-    /// A ticket has changed: the matcher has to read it.
+    /// Marks a ticket as changed, so that the matcher reads it.
     fn mark_unread(&mut self, id: TicketId) {
         if let Some(row) = self.tickets.get_mut(&id) {
             if let Some(revision) = row.revision.take() {
@@ -296,7 +296,7 @@ impl MatchRows {
         }
     }
 
-    /// The players of a ticket are free. Those on their way home go on.
+    /// Frees the players of a ticket. Those that travel home continue.
     fn leave_ticket(&mut self, id: TicketId) {
         let row = self.tickets.get(&id);
         let members = row.into_iter().flat_map(|row| &row.ticket.members);
@@ -446,7 +446,7 @@ impl MatchRows {
         members.map(|member| member.player).collect()
     }
 
-    /// A match that is played on this run.
+    /// Returns a match that belongs to this run.
     fn own_match(
         &mut self,
         run: NodeRun,
@@ -517,7 +517,7 @@ impl MatchRows {
         Ok(())
     }
 
-    /// Players who could be on their way go home; the tickets wait again, or are removed.
+    /// Ends or aborts a match. If it was ready, its players travel home. The tickets wait again or are removed.
     fn finish(&mut self, id: MatchId, state: MatchState, now_ms: u64) {
         let Some(row) = self.matches.get_mut(&id) else {
             return;
@@ -582,7 +582,7 @@ impl MatchRows {
         })
     }
 
-    /// Where a player has to go that this run has adopted; `None` if it is not on its way.
+    /// The travel of a player; `None` if the player does not travel, or this run has not adopted it.
     fn travel(
         &self,
         run: NodeRun,

@@ -1,4 +1,4 @@
-//! What has to be true of tickets and matches, kept apart from the rows: by the requests that were executed.
+//! A model of tickets and matches that does not use the rows: it follows the requests that were executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A request was executed at a time of the store.
+    /// Records a request that was executed at a time of the store.
     pub fn on_executed(&mut self, request: &MatchRequest, reply: &MatchReply, now_ms: u64) {
         if *reply != MatchReply::Done {
             return;
@@ -108,7 +108,7 @@ impl Ledger {
         assert!(present.keys().all(of_ledger), "{place}: unknown tickets");
     }
 
-    /// How many matches were formed, have ended, and were aborted.
+    /// The numbers of matches that were formed, have ended, and were aborted.
     pub fn counts(&self, rows: &ClusterRows) -> [u64; 3] {
         let states = self.matches.keys().map(|id| rows.match_state(*id).unwrap());
         let states: Vec<MatchState> = states.map(|(state, _)| state).collect();

@@ -1,4 +1,4 @@
-//! Matches in a cluster on a store and a bus that fail in all ways that networks and machines do. Each run is given by its seed.
+//! Matches in a cluster whose store, bus and machines fail in simulated time. A seed determines each run.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
 #[allow(dead_code, reason = "nodes do not drain here")]
@@ -11,7 +11,7 @@ mod world;
 use faults::FaultRates;
 use world::{MatchCluster, MatchFigures};
 
-/// Runs with faults for so long, then without, and checks that everybody has a match or is at home.
+/// Runs with faults for `faulty_ms`, then without, and checks that all tickets were matched and all players are at home.
 fn play(seed: u64, rates: FaultRates, faulty_ms: u64) -> MatchFigures {
     let mut cluster = MatchCluster::new(seed, rates);
     cluster.plays = true;
@@ -43,7 +43,7 @@ fn tickets_become_matches_without_faults() {
 
 /// `THRONG_MATCHES=1000000 cargo test -p throng_cluster --test match_simulation` runs until that number of matches is formed.
 #[test]
-fn no_fault_doubles_a_match_or_loses_a_ticket() {
+fn faults_never_double_a_match_or_lose_a_ticket() {
     let wanted = std::env::var("THRONG_MATCHES").ok();
     let wanted = wanted.map_or(1_500, |wanted| wanted.parse().unwrap());
     let (mut sum, mut seed) = (MatchFigures::default(), 0);
@@ -52,13 +52,13 @@ fn no_fault_doubles_a_match_or_loses_a_ticket() {
         seed += 1;
         assert!(sum.formed >= seed, "{sum:?} in {seed} runs");
     }
-    // What can happen has happened.
+    // Each kind of event has happened.
     assert!(sum.ended > 0 && sum.aborted > 0 && sum.requeued > 0 && sum.cancelled > 0);
     assert!(sum.roles_taken > seed, "{sum:?} in {seed} runs");
 }
 
 #[test]
-fn each_fault_alone_is_survived() {
+fn matches_survive_each_fault_alone() {
     for (name, rates) in FaultRates::SINGLE {
         for seed in 100..102 {
             let figures = play(seed, rates, 15_000);

@@ -1,4 +1,4 @@
-//! Single failures at a chosen moment.
+//! Single failures at chosen times.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn steps(cluster: &mut MatchCluster, duration_ms: u64) {
     }
 }
 
-/// Steps until a condition holds, for ten seconds at most. Returns how long it took.
+/// Steps until a condition holds, for at most ten seconds. Returns the time it took, in milliseconds.
 fn wait(cluster: &mut MatchCluster, condition: impl Fn(&MatchCluster) -> bool) -> u64 {
     let since_ms = cluster.now_ms;
     while !condition(cluster) {
@@ -37,7 +37,7 @@ fn matcher(cluster: &MatchCluster) -> Option<usize> {
         .map(|(nth, _)| nth)
 }
 
-/// A cluster in which the players 0 and 1 are in a duel on a node where neither is at home. Returns their tickets and the three nodes.
+/// A cluster in which the players 0 and 1 are in a duel. Returns their tickets, their home nodes, and the node of the duel.
 fn duel(seed: u64) -> (MatchCluster, [TicketId; 2], [usize; 2], usize) {
     let mut cluster = MatchCluster::new(seed, FaultRates::NONE);
     steps(&mut cluster, 2_000);
@@ -58,7 +58,7 @@ fn duel(seed: u64) -> (MatchCluster, [TicketId; 2], [usize; 2], usize) {
     (cluster, tickets, homes, host)
 }
 
-/// A seed for which the duel is played where neither is at home.
+/// A duel on a node that is not the home of its players, whose homes are different.
 fn duel_away() -> (MatchCluster, [TicketId; 2], [usize; 2], usize) {
     (0..100)
         .map(duel)
@@ -89,7 +89,7 @@ fn players_of_a_match_whose_node_dies_go_home_and_play_again() {
     };
     let taken_ms = wait(&mut cluster, waits_or_plays);
     assert!(taken_ms < 5_000, "{taken_ms}");
-    // That one ends, and they go home.
+    // The second match ends, and both go home.
     wait(&mut cluster, |cluster| {
         let [one, other] = [0, 1].map(|player| cluster.homes(PlayerId(player)));
         cluster.rows.match_players().next().is_none() && one == [homes[0]] && other == [homes[1]]
@@ -99,10 +99,10 @@ fn players_of_a_match_whose_node_dies_go_home_and_play_again() {
 }
 
 #[test]
-fn player_whose_home_is_dead_is_on_another_node() {
+fn player_whose_home_is_dead_stays_on_another_node() {
     let (mut cluster, _, homes, _) = duel_away();
     cluster.kill(homes[0], u64::MAX);
-    // It stays at the node of the match; or it was sent home before that node was late, and another one has claimed it.
+    // The player stays at the node of the match. If it was sent home before that node was late, another node has claimed it.
     wait(&mut cluster, |cluster| {
         let [one, other] = [0, 1].map(|player| cluster.homes(PlayerId(player)));
         let is_elsewhere = one.len() == 1 && one != [homes[0]];

@@ -22,13 +22,13 @@ pub const PLAYERS: u64 = 40;
 pub const NODES: usize = 4;
 const STEP_MS: u64 = 10;
 
-/// What has happened in a run.
+/// Numbers of events in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchFigures {
     pub formed: u64,
     pub ended: u64,
     pub aborted: u64,
-    /// Tickets that were in another match after an aborted one.
+    /// Tickets that were matched again after an aborted match.
     pub requeued: u64,
     pub cancelled: u64,
     pub home: u64,
@@ -57,10 +57,10 @@ pub struct MatchProcess {
     store_back_ms: u64,
     bus_back_ms: u64,
     clock: (u64, u64),
-    /// When its matches are opened or end; the time of the end follows the opening.
+    /// For each match on the node: when it opens, or ends if it is open (`true`).
     instances: BTreeMap<MatchId, (u64, bool)>,
     hosts: Vec<HostLoad>,
-    /// The players that were here in the last step, with their arrival.
+    /// The players that were on the node in the last step, each with the number of its arrival.
     present: BTreeSet<(PlayerId, u64)>,
 }
 
@@ -78,7 +78,7 @@ enum Due {
 
 pub struct MatchCluster {
     pub now_ms: u64,
-    /// Whether players queue and cancel by themselves.
+    /// Whether players queue and cancel at random.
     pub plays: bool,
     pub rows: ClusterRows,
     pub processes: Vec<MatchProcess>,
@@ -90,13 +90,14 @@ pub struct MatchCluster {
     due: BTreeMap<u64, Due>,
     last_event: u64,
     store_back_ms: u64,
-    /// The homes in the last tickets of players that were added.
+    /// The home of each player in its last ticket.
     homes: BTreeMap<PlayerId, ClusterNodeId>,
     home: u64,
     roles_taken: u64,
 }
 
-/// Two modes in which everybody fits, one that is repeated after a failure; and one in which skills far apart have to wait.
+/// The modes: `duel` and `arena` match any players, and `arena` is not requeued after a failure. In `slow`, players of different skill have
+/// to wait.
 pub fn modes() -> Vec<ClusterModeSettings> {
     let mode = |name: &str, group_size, skill_window_start, is_requeued| ClusterModeSettings {
         mode: MatchModeSettings::Groups(GroupModeSettings {
@@ -198,7 +199,7 @@ impl MatchCluster {
         process.hosts.clear();
     }
 
-    /// Cuts a node off from the store until a time.
+    /// Disconnects a node from the store until a time.
     pub fn cut(&mut self, nth: usize, until_ms: u64) {
         self.processes[nth].store_back_ms = until_ms;
     }
@@ -331,7 +332,7 @@ impl MatchCluster {
         matches.add_ticket(mode, members.collect(), rating).ok()
     }
 
-    /// What players and matches do on a node.
+    /// Players and matches of a node act at random.
     fn play_on(&mut self, nth: usize) {
         let now_ms = self.processes[nth].clock_ms(self.now_ms);
         let leaves = self.happens(self.rates.log_out / 4.0);
@@ -361,7 +362,7 @@ impl MatchCluster {
             let queued: BTreeSet<PlayerId> =
                 self.rows.match_players().map(|found| found.0).collect();
             let mut free: Vec<PlayerId> = live.to_vec();
-            // Sometimes one who is queued already tries again.
+            // Sometimes a player that is already queued tries again.
             let tries_again = self.rng.random_bool(0.05);
             free.retain(|player| tries_again || !queued.contains(player));
             let arena = self.rng.random_bool(0.5);
@@ -391,7 +392,7 @@ impl MatchCluster {
         }
     }
 
-    /// Matches open and end when their time has come.
+    /// Opens and ends the matches whose time has come. Some fail.
     fn play_matches(&mut self, nth: usize) {
         let due = self.processes[nth].instances.iter();
         let due = due.filter(|(_, (at_ms, _))| self.now_ms >= *at_ms);
@@ -527,7 +528,7 @@ impl MatchCluster {
         }
     }
 
-    /// The players that are on their way, with their matches.
+    /// The travelling players, with their matches.
     fn travelling(&self) -> BTreeMap<PlayerId, Option<MatchId>> {
         let players = self.rows.match_players();
         let travelling = players.filter(|(.., is_travelling)| *is_travelling);
@@ -536,7 +537,7 @@ impl MatchCluster {
             .collect()
     }
 
-    /// Players that are not on their way any more are at the node of their match, at home, or their home is dead.
+    /// Checks that players that no longer travel are at the node of their match or at home, or that their home is dead.
     fn check_arrivals(&mut self, run: NodeRun, before: &BTreeMap<PlayerId, Option<MatchId>>) {
         let after = self.travelling();
         let arrived = before
@@ -583,7 +584,7 @@ impl MatchCluster {
         }
     }
 
-    /// Ends all faults, and the queueing.
+    /// Ends all faults, and stops players from queueing.
     pub fn heal(&mut self) {
         self.rates = FaultRates::NONE;
         self.plays = false;
@@ -636,7 +637,7 @@ impl MatchCluster {
             .collect()
     }
 
-    /// No full set of tickets waits.
+    /// Checks that no tickets wait that could be matched.
     pub fn check_queue(&self) {
         for (mode, players_max) in [("duel", 1), ("arena", 3)] {
             let waiting = self
@@ -653,7 +654,7 @@ impl MatchCluster {
         }
     }
 
-    /// All matches are over, and their players at home.
+    /// Checks that all matches are over, and their players are at home.
     pub fn check_homes(&self) {
         let place = self.place();
         for (player, ticket, in_match, is_travelling) in self.rows.match_players() {

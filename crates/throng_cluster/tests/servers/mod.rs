@@ -1,5 +1,7 @@
-//! Servers that tests start.
+//! Servers that tests start, and rows on them.
 #![allow(dead_code, reason = "each test uses some of it")]
+
+pub mod rows;
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};

@@ -64,7 +64,7 @@ fn nothing_is_lost_while_the_store_is_away() {
     while cluster.live_states().is_empty() {
         cluster.step();
     }
-    // They go on at once, on the same nodes, with what they had and the store had not. Two of them may have exchanged something already.
+    // The players continue on the same nodes, with their unsaved state. Two of them may already have exchanged something.
     let now = cluster.live_states();
     let (count, went_on) = (now.len(), now.into_iter());
     let went_on = went_on.filter(|(player, state)| last.get(player) == Some(state));
@@ -74,11 +74,7 @@ fn nothing_is_lost_while_the_store_is_away() {
         cluster.step();
     }
     cluster.check_recovery();
-    assert_eq!(
-        cluster.runs_ended(),
-        runs_ended,
-        "no node had to begin again"
-    );
+    assert_eq!(cluster.runs_ended(), runs_ended, "no run has ended");
 }
 
 #[test]
@@ -97,7 +93,7 @@ fn scenes_move_only_when_nodes_fail_or_drain() {
     while cluster.now_ms < 10_000 {
         cluster.step();
     }
-    // Each was claimed once, whatever the loads have been.
+    // Each scene was claimed once, although the loads changed.
     assert_eq!(cluster.scene_changes(), SCENES as u64);
     for (rates, least) in [(FaultRates::SINGLE[0].1, 2), (FaultRates::SINGLE[2].1, 3)] {
         let mut cluster = SimulatedCluster::new(1, rates);

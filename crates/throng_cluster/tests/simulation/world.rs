@@ -360,7 +360,7 @@ impl SimulatedCluster {
         }
     }
 
-    /// The store is away for all nodes from now on.
+    /// Makes the store unreachable for all nodes from now on.
     pub const fn lose_store(&mut self) {
         self.store_back_ms = u64::MAX;
     }
@@ -379,7 +379,7 @@ impl SimulatedCluster {
         states.collect()
     }
 
-    /// How many runs of nodes have ended, in the processes that run now.
+    /// Number of runs that have ended in the processes that are alive now.
     pub fn runs_ended(&self) -> u64 {
         let nodes = self.processes.iter().filter_map(|one| one.node.as_ref());
         nodes.map(|node| node.stats().runs_ended).sum()
@@ -415,7 +415,7 @@ impl SimulatedCluster {
             .collect()
     }
 
-    /// Nobody is simulated twice, and the store has all items.
+    /// Checks that no player is simulated twice, and that the store has all items.
     fn check(&self) {
         for player in (0..PLAYERS).map(PlayerId) {
             let homes = self.homes(player);

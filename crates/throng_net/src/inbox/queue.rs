@@ -92,8 +92,8 @@ pub enum DisconnectReason {
     Closed,
     /// Timeout, or malformed data.
     Lost,
-    /// Another server process serves the client from now on, over the same connection. Only a gateway of a cluster reports it: the session
-    /// ends at once.
+    /// Another server process has taken the client over on the same connection. Only a gateway of a cluster reports it. The session ends at
+    /// once.
     Moved,
 }
 
@@ -206,8 +206,8 @@ impl MessageQueue {
         debug_assert!(before.is_none(), "numbers of clients are not given twice");
     }
 
-    /// Creates the queue of a client that another process has served until now, as that of a player. Its messages are counted on from the
-    /// last one for that process, and wait until [`release`](Self::release).
+    /// Creates the queue of a player's client that another process has served until now. The numbers of its messages continue after
+    /// `last_message`, the last one for that process. The messages wait until [`release`](Self::release).
     pub fn open_continued(&mut self, client: ClientId, last_message: u16) {
         self.open(client);
         if let Some(lane) = self.client_queues.get_mut(&client) {
@@ -215,7 +215,7 @@ impl MessageQueue {
         }
     }
 
-    /// The messages of a client that waited since [`open_continued`](Self::open_continued) may be taken from now on.
+    /// Lets the messages of a client be taken that waited since [`open_continued`](Self::open_continued).
     pub fn release(&mut self, client: ClientId) {
         if let Some(lane) = self.client_queues.get_mut(&client) {
             lane.is_held = false;

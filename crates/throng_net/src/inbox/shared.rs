@@ -22,12 +22,12 @@ pub struct ConnectionInfo {
     pub receives: bool,
     /// Whether it loads something before it enters a scene: the server then waits for its *Ready*.
     pub requires_ready: bool,
-    /// Another server process has served it over the same connection until now; only a trusted gateway may claim that.
+    /// Set if another server process has served the client over the same connection until now. Only a trusted gateway may set it.
     pub continues: Option<ContinuedConnection>,
 }
 
-/// What a client has sent over its connection to another server process, which was welcome there as its verified player. Its session is
-/// opened at once: it sends no *Login*.
+/// The messages that a client has sent to another server process over the same connection. The client was logged in there, and its player
+/// is verified. Its session opens at once, without a *Login*.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContinuedConnection {
     /// Number of its last message for the former process, modulo 65,536.
@@ -75,7 +75,7 @@ impl ConnectionInfo {
         self
     }
 
-    /// The same, of a client that another process has served until now. It must have a verified player.
+    /// The same, for a client that another process has served until now. It must have a verified player.
     #[must_use]
     pub const fn continuing(mut self, continues: ContinuedConnection) -> Self {
         self.continues = Some(continues);

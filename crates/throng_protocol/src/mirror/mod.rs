@@ -532,8 +532,8 @@ impl Mirror {
         self.is_greeted = false;
     }
 
-    /// How often another server process has taken the client over, without another connection: modulo 2³². Ticks and object ids are those
-    /// of the new process from then on, and ticks may be lower than before.
+    /// Number of times another server process has taken the client over on the same connection, modulo 2³². Ticks and object ids are then
+    /// those of the new process, and ticks may be lower than before.
     #[must_use]
     pub const fn takeovers(&self) -> u32 {
         self.takeovers

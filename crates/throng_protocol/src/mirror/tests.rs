@@ -365,7 +365,7 @@ fn mirror_follows_another_process_on_the_same_connection() {
     first[4..6].copy_from_slice(&900_u16.to_le_bytes());
     mirror.receive(&first).unwrap();
     assert_eq!((mirror.tick(), mirror.takeovers()), (900, 0));
-    // The other process has simulated for a shorter time, in longer ticks.
+    // The tick of the other process is lower, and its ticks are longer.
     let token = ResumeToken([4; 16]);
     let mut taken = packet(2, 2, |bytes| {
         let slow = Hello {
@@ -388,7 +388,7 @@ fn mirror_follows_another_process_on_the_same_connection() {
     late[4..6].copy_from_slice(&901_u16.to_le_bytes());
     mirror.receive(&late).unwrap();
     assert_eq!((mirror.tick(), mirror.ignored()), (20, 1));
-    // Its scene has the numbers of the former one.
+    // Its scene has the ids of the former scene.
     let mut scene = packet(3, 3, |bytes| {
         write_scene(bytes, 4, Vec2::splat(10.0));
         write_controlled_object(bytes, 7, 0);
@@ -399,7 +399,7 @@ fn mirror_follows_another_process_on_the_same_connection() {
     mirror.receive(&scene).unwrap();
     let own = mirror.own_position().map(|own| (own.tick, own.position));
     assert_eq!(own, Some((21, Vec2::splat(2.0))));
-    // A new connection starts with a Hello of its own, which takes nothing over.
+    // The first Hello of a new connection is no takeover.
     mirror.reconnect();
     mirror
         .receive(&packet(0, 4, |bytes| hello(22).write(bytes)))

@@ -63,7 +63,7 @@
 //!
 //! | kind | message | body |
 //! |---|---|---|
-//! | 7 | [`Hello`] | the first message to a client, and to one that another server process takes over: version: varint, now 4; client's id: varint; ticks in 1,000 seconds: varint (20,000 at 20 Hz); server tick: varint (64 bits), full; longest packet in bytes: varint. If the version differs, read no further |
+//! | 7 | [`Hello`] | the first message to a client, and the first one after another server process has taken the client over: version: varint, now 4; client's id: varint; ticks in 1,000 seconds: varint (20,000 at 20 Hz); server tick: varint (64 bits), full; longest packet in bytes: varint. If the version differs, read no further |
 //! | 8 | *Fragment* | number of the long message: 2 bytes; its length: varint, at most 1,048,576; offset of this fragment in it: varint; bytes of it until the end of the packet, at least one |
 //!
 //! A message that does not fit into one packet is split into *Fragments*. A Fragment is alone in its packet. Those of one message are
@@ -121,10 +121,10 @@
 //!
 //! # Another server process takes the client over
 //! A *Hello* that is not the first one on its connection means that another server process serves the client from now on, for example because
-//! its player was handed to another node of a cluster. The connection and what it counts go on: the numbers of packets, split messages and
+//! its player was handed to another node of a cluster. The connection and its counters continue: the numbers of packets, split messages and
 //! inputs, and the epoch, which is greater than the last one known. Client id, ticks, their length, objects and scenes are those of the new
 //! process; its tick may be lower. Time runs at full speed until a *TimeRate* arrives. The client discards what it knows of the server's
-//! clock, and *Pongs* for earlier *Pings*. *Resumed* 0 and a *Welcome* with a new token follow in the same packet, in this order, and the
+//! clock, and ignores *Pongs* for earlier *Pings*. *Resumed* 0 and a *Welcome* with a new token follow in the same packet, in this order, and the
 //! client sends neither *Login* nor *Resume*. Late unreliable packets of the former process have an older epoch. If the client was not
 //! logged in yet, there is no *Resumed*, and the reply to its *Login* or *Resume* comes from the new process. Messages that the client
 //! sends meanwhile are handled by the new process; of those sent shortly before, some may be lost, but none is handled twice.

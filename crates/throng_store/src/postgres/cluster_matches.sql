@@ -1,7 +1,7 @@
--- The rows of matches in a cluster, and their transactions. The crate `throng_cluster` calls them and documents them (`MatchRequest`).
--- Functions return 0 if they did their work, or why nothing was changed: 1 the run has ended, 2 another epoch, 3 the role is held,
--- 4 not the matcher, 5 the ticket is gone, 6 a player is queued, 7 in a match, 8 the host is late, 9 no such match, 10 tickets that do not
--- wait.
+-- The rows of matches in a cluster, and their transactions. The crate `throng_cluster` calls and documents them (`MatchRequest`).
+-- Functions return 0, or the reason why nothing was changed: 1 the run has ended or is late, 2 another epoch, 3 the role is held, 4 not the
+-- matcher, 5 the ticket is gone, 6 a player is queued, 7 the ticket is in a match, 8 the host is late, 9 no such match, 10 some tickets do
+-- not wait.
 CREATE TABLE cluster_role (
     name TEXT PRIMARY KEY,
     node INTEGER,
@@ -10,10 +10,10 @@ CREATE TABLE cluster_role (
     expires_ms BIGINT NOT NULL DEFAULT 0,
     revision BIGINT NOT NULL DEFAULT 0
 );
-COMMENT ON COLUMN cluster_role.node IS 'who had it last, together with the run';
-COMMENT ON COLUMN cluster_role.epoch IS 'counts those who had it; a request with another one is refused';
-COMMENT ON COLUMN cluster_role.expires_ms IS 'until when, Unix time of the server; the role of a dead node is free at once';
-COMMENT ON COLUMN cluster_role.revision IS 'the last revision of a ticket';
+COMMENT ON COLUMN cluster_role.node IS 'the last holder, together with its run';
+COMMENT ON COLUMN cluster_role.epoch IS 'counts how often the role was taken; a request with another epoch is refused';
+COMMENT ON COLUMN cluster_role.expires_ms IS 'end of the lease, Unix time of the server; the role of a late node is free at once';
+COMMENT ON COLUMN cluster_role.revision IS 'the last revision that a ticket got';
 CREATE TABLE cluster_ticket (
     node INTEGER,
     run BIGINT,
@@ -33,9 +33,9 @@ CREATE TABLE cluster_ticket (
     revision BIGINT,
     PRIMARY KEY (node, run, nth)
 );
-COMMENT ON COLUMN cluster_ticket.node IS 'the run that has added it, together with the next column';
-COMMENT ON COLUMN cluster_ticket.nth IS 'its number there';
-COMMENT ON COLUMN cluster_ticket.is_gone IS 'it was cancelled; the row is deleted when the matcher knows';
+COMMENT ON COLUMN cluster_ticket.node IS 'the node that added it; the next column is its run';
+COMMENT ON COLUMN cluster_ticket.nth IS 'its number in this run';
+COMMENT ON COLUMN cluster_ticket.is_gone IS 'it was cancelled; the row is deleted when the matcher has read that';
 COMMENT ON COLUMN cluster_ticket.match_epoch IS 'its match; NULL: it waits';
 COMMENT ON COLUMN cluster_ticket.revision IS 'the number of its last change; NULL: the matcher has not read it yet';
 CREATE INDEX cluster_ticket_unread ON cluster_ticket (waiting_since_ms, node, run, nth) WHERE revision IS NULL AND match_epoch IS NULL;
@@ -47,7 +47,7 @@ CREATE TABLE cluster_ticket_number (
     run BIGINT NOT NULL,
     nth BIGINT NOT NULL
 );
-COMMENT ON TABLE cluster_ticket_number IS 'the last ticket of each node: an earlier one cannot be added any more';
+COMMENT ON TABLE cluster_ticket_number IS 'the last ticket of each node; an earlier one can no longer be added';
 CREATE TABLE cluster_match_player (
     player BIGINT PRIMARY KEY,
     ticket_node INTEGER,
@@ -60,9 +60,9 @@ CREATE TABLE cluster_match_player (
     match_nth BIGINT,
     is_travelling BOOLEAN NOT NULL DEFAULT FALSE
 );
-COMMENT ON COLUMN cluster_match_player.ticket_node IS 'its ticket; NULL: the player is only on its way home';
+COMMENT ON COLUMN cluster_match_player.ticket_node IS 'its ticket; NULL: the player only travels home';
 COMMENT ON COLUMN cluster_match_player.place IS 'its place in the ticket';
-COMMENT ON COLUMN cluster_match_player.is_travelling IS 'it has to go to the node of its match, or home if it is in none';
+COMMENT ON COLUMN cluster_match_player.is_travelling IS 'it travels to the node of its match, or home if it is in no match';
 CREATE INDEX cluster_match_player_ticket ON cluster_match_player (ticket_node, ticket_run, ticket_nth) WHERE ticket_node IS NOT NULL;
 CREATE INDEX cluster_match_player_match ON cluster_match_player (match_epoch, match_nth) WHERE match_epoch IS NOT NULL;
 CREATE INDEX cluster_match_player_travelling ON cluster_match_player (player) WHERE is_travelling;
@@ -83,9 +83,9 @@ CREATE TABLE cluster_match (
     result BYTEA NOT NULL DEFAULT '',
     PRIMARY KEY (epoch, nth)
 );
-COMMENT ON COLUMN cluster_match.epoch IS 'that of the matcher that has formed it';
+COMMENT ON COLUMN cluster_match.epoch IS 'the epoch of the matcher that formed it';
 COMMENT ON COLUMN cluster_match.ticket_sides IS 'the side of each ticket, from 0 on; the tickets are in the next three columns';
-COMMENT ON COLUMN cluster_match.node IS 'where it is played, together with the run';
+COMMENT ON COLUMN cluster_match.node IS 'the node of the match, together with its run';
 COMMENT ON COLUMN cluster_match.is_requeued IS 'its tickets wait again if it is aborted';
 COMMENT ON COLUMN cluster_match.state IS '0 formed, 1 ready, 2 ended, 3 aborted';
 CREATE INDEX cluster_match_open ON cluster_match (epoch, nth) WHERE state < 2;
@@ -137,7 +137,7 @@ BEGIN
     IF NOT cluster_is_alive(_node, _run, _at_ms) THEN
         RETURN 1;
     END IF;
-    -- Requests of a node follow each other.
+    -- Requests of a node are executed one after the other.
     INSERT INTO cluster_ticket_number VALUES (_node, 0, 0) ON CONFLICT DO NOTHING;
     SELECT * INTO _last FROM cluster_ticket_number WHERE node = _node FOR UPDATE;
     SELECT is_gone INTO _is_gone FROM cluster_ticket WHERE node = _node AND run = _run AND nth = _nth;
@@ -153,7 +153,7 @@ BEGIN
         RETURN 6;
     END IF;
     BEGIN
-        -- In one order, so that transactions that wait for each other do not deadlock.
+        -- All transactions insert in the same order, so that they do not deadlock.
         INSERT INTO cluster_match_player (player, ticket_node, ticket_run, ticket_nth, place, home_node, home_scene)
             SELECT player, _node, _run, _nth, place, home_node, home_scene
             FROM unnest(_players, _home_nodes, _home_scenes) WITH ORDINALITY AS new (player, home_node, home_scene, place)
@@ -166,7 +166,7 @@ BEGIN
     RETURN 0;
 END $$;
 
--- `_node` and `_run` send the request; the ticket may be that of another run.
+-- `_node` and `_run` are the caller. The ticket can be that of another run.
 CREATE FUNCTION cluster_cancel_ticket(_node INTEGER, _run BIGINT, _ticket_node INTEGER, _ticket_run BIGINT, _ticket_nth BIGINT,
     _at_ms BIGINT) RETURNS INTEGER LANGUAGE plpgsql AS $$
 DECLARE
@@ -189,7 +189,7 @@ BEGIN
     END IF;
     UPDATE cluster_ticket SET is_gone = TRUE, revision = NULL
         WHERE node = _ticket_node AND run = _ticket_run AND nth = _ticket_nth;
-    -- Players on their way home go on.
+    -- Players that travel home continue.
     DELETE FROM cluster_match_player
         WHERE ticket_node = _ticket_node AND ticket_run = _ticket_run AND ticket_nth = _ticket_nth AND NOT is_travelling;
     UPDATE cluster_match_player SET ticket_node = NULL, ticket_run = NULL, ticket_nth = NULL
@@ -197,8 +197,8 @@ BEGIN
     RETURN 0;
 END $$;
 
--- Gives tickets that have changed a revision, deletes the cancelled ones up to `_after`, and returns the changes after it. The first row has
--- only the result and the time.
+-- Gives changed tickets a revision, deletes cancelled tickets up to the revision `_after`, and returns the changes after it. The first row
+-- has only the result and the time.
 CREATE FUNCTION cluster_read_tickets(_node INTEGER, _run BIGINT, _epoch BIGINT, _after BIGINT, _changes_max BIGINT, _at_ms BIGINT)
     RETURNS TABLE (_code INTEGER, _now_ms BIGINT, _revision BIGINT, _ticket cluster_ticket, _players BIGINT[], _home_nodes INTEGER[],
         _home_scenes TEXT[]) LANGUAGE plpgsql AS $$
@@ -212,7 +212,7 @@ BEGIN
         RETURN QUERY SELECT 4, cluster_now_ms(_at_ms), NULL::BIGINT, NULL::cluster_ticket, NULL::BIGINT[], NULL::INTEGER[], NULL::TEXT[];
         RETURN;
     END IF;
-    -- A row that is locked changes now, and gets its revision in the next call. So no change has a lower revision than one that was read.
+    -- A locked row is being changed, and gets its revision in a later call. So no change gets a lower revision than one that was read.
     WITH unread AS (
         SELECT node, run, nth, waiting_since_ms FROM cluster_ticket WHERE revision IS NULL AND match_epoch IS NULL
             ORDER BY waiting_since_ms, node, run, nth LIMIT _changes_max FOR UPDATE SKIP LOCKED
@@ -235,7 +235,7 @@ BEGIN
         WHERE own.revision > _after ORDER BY own.revision LIMIT _changes_max;
 END $$;
 
--- Returns 0, a reason, or 10 and the places of the tickets that do not wait.
+-- Returns 0 or a reason; with 10, also the places of the tickets that do not wait.
 CREATE FUNCTION cluster_form_match(_node INTEGER, _run BIGINT, _epoch BIGINT, _nth BIGINT, _mode TEXT, _sides INTEGER,
     _ticket_sides INTEGER[], _ticket_nodes INTEGER[], _ticket_runs BIGINT[], _ticket_nths BIGINT[], _host_node INTEGER, _host_run BIGINT,
     _is_requeued BOOLEAN, _at_ms BIGINT, OUT _code INTEGER, OUT _missing BIGINT[]) LANGUAGE plpgsql AS $$
@@ -279,7 +279,7 @@ BEGIN
         WHERE own.ticket_node = new.node AND own.ticket_run = new.run AND own.ticket_nth = new.nth;
 END $$;
 
--- The matches that a run has to open, with their players and the side of each.
+-- The matches that a run must open, with their players and the side of each player.
 CREATE FUNCTION cluster_formed_matches(_node INTEGER, _run BIGINT)
     RETURNS TABLE (_match cluster_match, _players BIGINT[], _player_sides INTEGER[]) LANGUAGE sql STABLE AS $$
     SELECT own, array_agg(member.player ORDER BY new.place, member.place) FILTER (WHERE member.player IS NOT NULL),
@@ -326,7 +326,7 @@ BEGIN
     SELECT * INTO _row FROM cluster_match WHERE epoch = _epoch AND nth = _nth;
     UPDATE cluster_match SET state = _to_state, over_ms = cluster_now_ms(_at_ms) WHERE epoch = _epoch AND nth = _nth;
     PERFORM cluster_lock_match_players(_epoch, _nth);
-    -- Only of a match that was ready can players have been on their way.
+    -- Players travel only to matches that were ready, so only those of a ready match have to go home.
     UPDATE cluster_match_player SET is_travelling = TRUE WHERE match_epoch = _epoch AND match_nth = _nth AND _row.state = 1;
     IF _to_state = 3 AND _row.is_requeued THEN
         UPDATE cluster_match_player SET match_epoch = NULL, match_nth = NULL WHERE match_epoch = _epoch AND match_nth = _nth;
@@ -369,8 +369,7 @@ BEGIN
     IF NOT cluster_is_alive(_node, _run, _at_ms) THEN
         RETURN 1;
     END IF;
-    -- Only matches of runs that are marked as dead, or are not the newest: the time alone does not count, because a heartbeat may be under
-    -- way.
+    -- Only matches of runs that are marked as dead or are not the newest. A late heartbeat alone is not enough: it may be in progress.
     FOR _late IN
         SELECT epoch, nth FROM cluster_match AS own WHERE state < 2 AND NOT EXISTS (SELECT FROM cluster_node AS alive
                 WHERE alive.node = own.node AND alive.run = own.run AND NOT alive.is_dead)
@@ -383,7 +382,7 @@ BEGIN
     RETURN 0;
 END $$;
 
--- The players that a run has adopted and that are on their way. Those without a target have arrived.
+-- The travelling players that a run has adopted. Players without a target have arrived, or stay because their home is dead.
 CREATE FUNCTION cluster_travels(_node INTEGER, _run BIGINT, _at_ms BIGINT)
     RETURNS TABLE (_player BIGINT, _match_epoch BIGINT, _match_nth BIGINT, _home_node INTEGER, _home_scene TEXT, _to_node INTEGER,
         _to_run BIGINT) LANGUAGE sql STABLE AS $$

@@ -1,11 +1,11 @@
--- The scenes of a cluster: which node runs which, and what nodes report for that. As in `cluster.sql`, each transaction is one function, which
--- the crate `throng_cluster` calls and documents (`SceneRequest`). More results: 20 the node drains, 21 no node has that name.
+-- The scenes of a cluster, their owners, and the loads that nodes report. As in `cluster.sql`, each transaction is one function, which the
+-- crate `throng_cluster` calls and documents (`SceneRequest`). Additional results: 20 the node drains, 21 no node has that name.
 ALTER TABLE cluster_node ADD COLUMN load BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE cluster_node ADD COLUMN is_draining BOOLEAN NOT NULL DEFAULT FALSE;
 ALTER TABLE cluster_node ADD COLUMN steady_since_ms BIGINT NOT NULL DEFAULT 0;
-COMMENT ON COLUMN cluster_node.steady_since_ms IS 'since when its heartbeats are in time, Unix time of the server';
-COMMENT ON COLUMN cluster_node.load IS 'what it reported with its last heartbeat, in units of the game';
-COMMENT ON COLUMN cluster_node.is_draining IS 'it gives up its scenes and claims none; a new process of it does not drain';
+COMMENT ON COLUMN cluster_node.steady_since_ms IS 'start of the time in which all its heartbeats were in time, Unix time of the server';
+COMMENT ON COLUMN cluster_node.load IS 'the load in its last heartbeat, in units of the game';
+COMMENT ON COLUMN cluster_node.is_draining IS 'it gives up its scenes and claims none; a new process of the node does not drain';
 CREATE TABLE cluster_scene (
     name TEXT COLLATE "C" PRIMARY KEY,
     specification BYTEA NOT NULL,
@@ -14,16 +14,17 @@ CREATE TABLE cluster_scene (
     run BIGINT,
     epoch BIGINT NOT NULL DEFAULT 0
 );
-COMMENT ON COLUMN cluster_scene.specification IS 'what the game needs to open it';
+COMMENT ON COLUMN cluster_scene.specification IS 'data with which the game opens it';
 COMMENT ON COLUMN cluster_scene.pinned_to IS 'the name of the node that runs it while that node is alive; NULL: any node';
-COMMENT ON COLUMN cluster_scene.node IS 'the owner, together with its run; NULL: nobody';
-COMMENT ON COLUMN cluster_scene.epoch IS 'counts the changes of the owner; a write with another one is refused';
+COMMENT ON COLUMN cluster_scene.node IS 'the owner, together with its run; NULL: no owner';
+COMMENT ON COLUMN cluster_scene.epoch IS 'counts the changes of the owner; a write with another epoch is refused';
 
--- After the store was away, all nodes are late. They come back before any of them may declare others dead.
+-- After an outage of the store, all nodes are late. A node can declare others dead only after its own heartbeats were in time for this
+-- long, so that the others can send a heartbeat first.
 CREATE FUNCTION cluster_steady_after_ms() RETURNS BIGINT LANGUAGE sql IMMUTABLE AS 'SELECT 3000::BIGINT';
 
--- Declares late nodes dead, or one of them, if the caller is steady. Their heartbeats are refused from now on. A locked row is skipped: its
--- heartbeat, or another claim, is under way.
+-- Declares late nodes dead if the caller is steady: all of them, or only `_node`. Their heartbeats are refused from now on. A locked row is
+-- skipped, because its heartbeat or another claim is in progress.
 CREATE FUNCTION cluster_declare_dead(_by INTEGER, _node INTEGER, _at_ms BIGINT) RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM cluster_node WHERE node = _by AND cluster_now_ms(_at_ms) - steady_since_ms > cluster_steady_after_ms();
@@ -44,8 +45,8 @@ BEGIN
         RETURN 4;
     END IF;
     PERFORM cluster_declare_dead(_node, NULL, _at_ms);
-    -- Only players of runs that are marked as dead, or are not the newest: the time alone does not count, because a heartbeat may be
-    -- under way. Runs that own players are found one after the other in the index, without reading all players.
+    -- Only players of runs that are marked as dead or are not the newest. A late heartbeat alone is not enough: it may be in progress. Runs
+    -- that own players are found one after the other in the index, without reading all players.
     FOR _late IN
         WITH RECURSIVE owner AS (
             (SELECT node, run FROM cluster_player WHERE node IS NOT NULL ORDER BY node, run LIMIT 1)
@@ -68,7 +69,7 @@ BEGIN
     RETURN 0;
 END $$;
 
--- A new process of a node begins without load, and does not drain.
+-- A new process of a node starts without load, and does not drain.
 CREATE OR REPLACE FUNCTION cluster_start_run(_name TEXT, _runs BIGINT, _at_ms BIGINT, OUT _code INTEGER, OUT _node INTEGER, OUT _run BIGINT)
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -113,7 +114,7 @@ BEGIN
     IF NOT cluster_is_alive(_node, _run, _at_ms) THEN
         RETURN 4;
     END IF;
-    -- Of several with one name, the first. In one order, so that nodes that start together do not deadlock.
+    -- The first of several with the same name. All nodes insert in the same order, so that nodes that start together do not deadlock.
     INSERT INTO cluster_scene (name, specification, pinned_to)
         SELECT DISTINCT ON (name COLLATE "C") name, specification, pinned_to
             FROM unnest(_names, _specifications, _pinned_to) WITH ORDINALITY AS new (name, specification, pinned_to, place)
@@ -122,7 +123,7 @@ BEGIN
     RETURN 0;
 END $$;
 
--- All nodes, and then all scenes, which have an epoch, in one statement: at one moment.
+-- All nodes, and then all scenes, in one statement, so that both are of the same moment. Only scenes have an epoch.
 CREATE FUNCTION cluster_read_scenes(_at_ms BIGINT) RETURNS TABLE (_epoch BIGINT, _name TEXT, _node INTEGER, _run BIGINT,
     _is_alive BOOLEAN, _load BIGINT, _is_draining BOOLEAN, _specification BYTEA, _pinned_to TEXT) LANGUAGE sql STABLE AS $$
     SELECT entry.epoch, entry.name, entry.node, entry.run, is_alive, load, is_draining, specification, pinned_to FROM (
@@ -151,7 +152,7 @@ BEGIN
     END IF;
     IF _row.node IS NOT NULL THEN
         PERFORM cluster_declare_dead(_node, _row.node, _at_ms);
-        -- The time alone does not count, because a heartbeat may be under way.
+        -- A late heartbeat alone is not enough: it may be in progress.
         PERFORM FROM cluster_node WHERE node = _row.node AND run = _row.run AND NOT is_dead;
         IF FOUND THEN
             RETURN 5;

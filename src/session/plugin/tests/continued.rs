@@ -1,4 +1,4 @@
-//! Clients that come from another server process, and go to one, over the same connection.
+//! Clients that come from another server process, or are taken over by one, on the same connection.
 
 use super::lifecycle::{controls, drop_connection, log_in, settings, state};
 use super::*;
@@ -63,7 +63,7 @@ fn continuing_client_plays_without_a_login() {
 }
 
 #[test]
-fn messages_of_a_continuing_client_are_counted_on() {
+fn message_numbers_of_a_continuing_client_continue() {
     let (mut app, _) = settings(|_| ());
     let client = arrive(&mut app, continuing(u16::MAX, None));
     assert_eq!(last_input(&app, client), u16::MAX);
@@ -97,7 +97,7 @@ fn messages_sent_before_the_tick_of_the_arrival_are_handled() {
     let (mut app, _) = settings(|_| ());
     let transport = app.world().resource::<TransportHandle>().clone();
     let client = transport.connect(continuing(900, Some(40))).unwrap();
-    // More than a client may send that has not logged in.
+    // More than a client can send before its login.
     for seq in 41..61 {
         send(&mut app, client, input(seq));
     }
@@ -110,7 +110,7 @@ fn messages_sent_before_the_tick_of_the_arrival_are_handled() {
 }
 
 #[test]
-fn continuing_client_without_an_object_is_heard_after_a_while() {
+fn messages_without_an_object_are_handled_after_32_ticks() {
     let mut app = app();
     let client = arrive(&mut app, continuing(3, None));
     send(&mut app, client, ClientMessage::Logout);
@@ -120,7 +120,7 @@ fn continuing_client_without_an_object_is_heard_after_a_while() {
     }
     app.update();
     assert_eq!(state(&app, client), None);
-    // If it moves on, its session ends at once.
+    // If it moves to another process again, its session ends at once.
     let client = arrive(&mut app, continuing(3, None));
     send(&mut app, client, ClientMessage::Ping { number: 1 });
     let transport = app.world().resource::<TransportHandle>().clone();
@@ -154,7 +154,7 @@ fn session_of_a_moved_client_ends_at_once() {
 }
 
 #[test]
-fn object_that_outlives_a_lost_session_is_not_marked_as_away() {
+fn object_that_outlives_a_lost_session_awaits_no_reconnect() {
     let (mut app, _) = settings(|settings| settings.reconnect_grace_s = 0.2);
     let client = log_in(&mut app, 7);
     let object = controls(&app, client).unwrap();

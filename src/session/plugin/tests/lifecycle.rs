@@ -27,10 +27,10 @@ pub(super) fn state(app: &App, client: ClientId) -> Option<SessionState> {
 
 /// The notices to a client in the last tick.
 fn notices(app: &App, client: ClientId) -> Vec<SessionNotice> {
-    let received = written::<SessionNoticeRequest>(app).into_iter();
-    received
-        .filter(|received| received.client == client)
-        .map(|received| received.notice)
+    let notices = written::<SessionNoticeRequest>(app).into_iter();
+    notices
+        .filter(|request| request.client == client)
+        .map(|request| request.notice)
         .collect()
 }
 

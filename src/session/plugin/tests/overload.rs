@@ -62,8 +62,8 @@ fn state(app: &App, client: ClientId) -> Option<SessionState> {
 fn notices(app: &App, client: ClientId) -> Vec<SessionNotice> {
     let notices = written::<SessionNoticeRequest>(app).into_iter();
     notices
-        .filter(|notices| notices.client == client)
-        .map(|notices| notices.notice)
+        .filter(|request| request.client == client)
+        .map(|request| request.notice)
         .collect()
 }
 

@@ -100,7 +100,7 @@ fn role_is_free_when_it_expires_or_its_owner_is_dead() {
 }
 
 #[test]
-fn cancelled_ticket_cannot_be_added_any_more() {
+fn cancelled_ticket_cannot_be_added_later() {
     let (mut rows, [run, _]) = rows();
     let add = |nth, player| MatchRequest::AddTicket {
         ticket: ticket(run, nth, player),
@@ -118,7 +118,7 @@ fn cancelled_ticket_cannot_be_added_any_more() {
     let queued = MatchReply::Refused(RefusedMatch::PlayerQueued);
     assert_eq!(rows.send(add(3, 7), 0), queued);
     assert_eq!(rows.send(cancel(2), 0), MatchReply::Done);
-    // Refused before: a late copy must not succeed now.
+    // The ticket 3 was refused before, so a late copy of the request must not succeed now.
     assert_eq!(rows.send(add(3, 7), 0), gone);
     assert_eq!(rows.send(add(2, 7), 0), gone);
     assert_eq!(rows.send(add(4, 7), 0), MatchReply::Done);

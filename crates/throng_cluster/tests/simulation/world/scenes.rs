@@ -1,4 +1,4 @@
-//! The scenes of the simulated cluster: drains and loads, and what always holds.
+//! The scenes of the simulated cluster: random drains and loads, and the checks.
 
 use rand::RngExt;
 use throng_cluster::{
@@ -9,7 +9,7 @@ use super::{NODES, SimulatedCluster};
 
 pub const SCENES: usize = 12;
 
-/// Scenes. Two are pinned to nodes, one to a node that does not exist, and the others to none.
+/// The scenes: two are pinned to nodes, one to a node that does not exist, and the others to none.
 pub(super) fn declarations() -> impl Iterator<Item = SceneDeclaration> {
     (0..SCENES).map(|nth| SceneDeclaration {
         name: format!("s{nth:02}"),
@@ -26,7 +26,7 @@ pub(super) fn declarations() -> impl Iterator<Item = SceneDeclaration> {
 pub(super) type SceneOwners = Vec<(Option<NodeRun>, u64)>;
 
 impl SimulatedCluster {
-    /// Loads change, and nodes are drained, by themselves or by their operator.
+    /// Changes loads, and drains nodes: by the node itself, or by an operator.
     pub(super) fn change_nodes(&mut self) {
         let nth = self.rng.random_range(0..NODES);
         let load = self.rng.random_range(0..500);
@@ -49,7 +49,7 @@ impl SimulatedCluster {
             .execute(ClusterRequest::Scene(request), self.now_ms);
     }
 
-    /// Of all nodes, only one drains from now on.
+    /// Makes one node drain, and no other.
     pub(super) fn drain_one(&mut self) {
         let drained = self.rng.random_range(0..NODES);
         for nth in 0..NODES {
@@ -66,7 +66,7 @@ impl SimulatedCluster {
         scenes.map(|scene| (scene.owner, scene.epoch)).collect()
     }
 
-    /// What a node runs is its own by the rows, and each change of an owner raises the epoch.
+    /// Checks that each scene that a node runs belongs to it by the rows, and that each change of an owner raises the epoch.
     pub(super) fn check_scenes(&mut self) {
         let owners = self.scene_owners();
         let known = self.scene_owners_before.iter().zip(&owners);
@@ -85,7 +85,7 @@ impl SimulatedCluster {
                 let row = table.scene(&scene.name).unwrap();
                 assert!(
                     row.owner == Some(node.run()) && row.epoch == scene.epoch,
-                    "seed {}, {} ms: {:?} believes to run {scene:?}, row {row:?}",
+                    "seed {}, {} ms: {:?} runs {scene:?}, row {row:?}",
                     self.seed,
                     self.now_ms,
                     node.run()
@@ -108,7 +108,7 @@ impl SimulatedCluster {
         })
     }
 
-    /// Each scene runs on a node that does not drain, pinned ones on theirs, and no scene moves any more.
+    /// Checks that each scene runs on a node that does not drain, that pinned scenes run on their node, and that no scene moves afterwards.
     pub(super) fn check_recovery_of_scenes(&mut self) {
         let table = self.rows.scene_table(self.now_ms);
         assert_eq!(table.scenes.len(), SCENES, "seed {}", self.seed);
@@ -140,7 +140,7 @@ impl SimulatedCluster {
         assert_eq!(self.scene_owners(), before, "seed {}", self.seed);
     }
 
-    /// How often scenes have changed owners.
+    /// Number of changes of owners of all scenes.
     pub fn scene_changes(&self) -> u64 {
         self.scene_owners().iter().map(|(_, epoch)| epoch).sum()
     }

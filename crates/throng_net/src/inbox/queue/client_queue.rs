@@ -30,7 +30,7 @@ pub(super) struct ClientQueue {
     pub is_player: bool,
     /// Whether the tick has handled its connection. Before that no message is taken.
     pub is_acknowledged: bool,
-    /// Whether its messages wait until the tick releases them.
+    /// Whether its messages wait until the tick releases them: it comes from another process.
     pub is_held: bool,
     /// Whether it is in the ring of clients with waiting messages.
     pub is_scheduled: bool,

@@ -1,0 +1,63 @@
+//! Rows on the Postgres server of a test.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use throng_cluster::{ClusterReply, ClusterRequest, ClusterRows, NodeRun, PostgresRows};
+use throng_store::testing::TestSchema;
+
+/// Timeout of requests, long enough for a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Connects to the rows of a schema.
+pub fn opened(schema: &TestSchema) -> PostgresRows {
+    PostgresRows::new(&schema.source(), TIMEOUT)
+}
+
+/// Starts a run of a node at a time of the store.
+pub fn started(rows: &mut PostgresRows, name: &str, at_ms: u64) -> NodeRun {
+    let name = name.to_owned();
+    match rows.execute_at(&ClusterRequest::StartRun { name }, Some(at_ms)) {
+        Ok(ClusterReply::Started(run)) => run,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Executes a request that must succeed.
+pub fn done(rows: &mut PostgresRows, request: &ClusterRequest, at_ms: u64) {
+    let reply = rows.execute_at(request, Some(at_ms));
+    assert_eq!(reply, Ok(ClusterReply::Done), "{request:?}");
+}
+
+pub const fn heartbeat(run: NodeRun) -> ClusterRequest {
+    ClusterRequest::Heartbeat { run, load: 0 }
+}
+
+/// How many requests a comparison executes: `THRONG_REQUESTS`, or this many.
+pub fn requests_wanted(default: u64) -> u64 {
+    let wanted = std::env::var("THRONG_REQUESTS").ok();
+    wanted.map_or(default, |wanted| wanted.parse().unwrap())
+}
+
+/// The name of the variant of a request.
+pub fn name_of(request: &impl Debug) -> String {
+    let text = format!("{request:?}");
+    text.split([' ', '{']).next().unwrap().to_owned()
+}
+
+/// Executes a request on the server and in memory at the same time of the store. Both give the same reply, which is returned.
+pub fn execute_both(
+    stored: &mut PostgresRows,
+    model: &mut ClusterRows,
+    request: &ClusterRequest,
+    (seed, at_ms): (u64, u64),
+) -> ClusterReply {
+    let expected = model.execute(request.clone(), at_ms);
+    let reply = stored.execute_at(request, Some(at_ms));
+    assert_eq!(
+        reply,
+        Ok(expected.clone()),
+        "seed {seed}, {at_ms} ms: {request:?}"
+    );
+    expected
+}
