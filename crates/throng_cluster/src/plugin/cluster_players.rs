@@ -1,6 +1,6 @@
 //! The players of a node: the driver, and which entity is which player.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::*;
 use throng_core::ids::PlayerId;
@@ -54,12 +54,20 @@ pub(super) struct PresentPlayer {
     pub moves_to: Option<NodeRun>,
 }
 
+/// Requests of ticks at whose end the node had paused. They are handled when it goes on: the records of its players can be written only then.
+#[derive(Debug, Default)]
+pub(super) struct PostponedRequests {
+    pub exchanges: BTreeSet<[PlayerId; 2]>,
+    pub log_outs: BTreeSet<PlayerId>,
+}
+
 /// The players of this node.
 #[derive(Resource, Debug, Default)]
 pub struct ClusterPlayers {
     pub(super) driver: Option<NodeDriver>,
     pub(super) present: BTreeMap<PlayerId, PresentPlayer>,
     pub(super) ticks: u64,
+    pub(super) postponed: PostponedRequests,
 }
 
 impl ClusterPlayers {
