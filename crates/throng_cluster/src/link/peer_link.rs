@@ -8,6 +8,7 @@ use super::piece::{
     ENTRY_HEADER_BYTES, LinkClient, PIECE_HEADER_BYTES, PieceEntry, PieceHeader, PieceWish,
     write_entry, write_header,
 };
+use crate::bus::MESSAGE_BYTES_MAX;
 
 /// Times and limits of links. Times are in milliseconds.
 ///
@@ -64,7 +65,8 @@ pub struct LinkStats {
     pub refused: u64,
 }
 
-/// Too much waits for a client: it has to be closed. The message was not queued.
+/// Too much waits for a client, or the message is longer than [`MESSAGE_BYTES_MAX`](crate::MESSAGE_BYTES_MAX) with the headers of its piece.
+/// The client has to be closed. The message was not queued.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("client {} is behind: {waiting} bytes wait for it", client.0)]
 pub struct ClientBehind {
@@ -165,7 +167,8 @@ impl PeerLink {
     pub fn push(&mut self, client: LinkClient, bytes: &[u8]) -> Result<(), ClientBehind> {
         let waiting = self.waiting.get(&client).copied().unwrap_or(0);
         let length = bytes.len() + ENTRY_HEADER_BYTES;
-        if waiting + length > self.settings.client_bytes_max
+        if PIECE_HEADER_BYTES + length > MESSAGE_BYTES_MAX
+            || waiting + length > self.settings.client_bytes_max
             || self.kept_bytes + length > self.settings.link_bytes_max
         {
             return Err(ClientBehind { client, waiting });
@@ -364,5 +367,28 @@ impl PeerLink {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_that_no_piece_can_carry_is_refused() {
+        let mut link = PeerLink::new(1, 1, LinkSettings::default());
+        let longest = vec![7; MESSAGE_BYTES_MAX - PIECE_HEADER_BYTES - ENTRY_HEADER_BYTES];
+        link.push(LinkClient(1), &longest).unwrap();
+        let mut pieces = Vec::new();
+        link.poll(0, &mut LinkStats::default(), |piece| {
+            pieces.push(piece.len())
+        });
+        assert_eq!(pieces.last(), Some(&MESSAGE_BYTES_MAX));
+        let longer = [&longest[..], &[7]].concat();
+        let behind = ClientBehind {
+            client: LinkClient(2),
+            waiting: 0,
+        };
+        assert_eq!(link.push(LinkClient(2), &longer), Err(behind));
     }
 }
