@@ -1,4 +1,4 @@
-//! Players are collected, and sent away.
+//! Collects the states of players; handles moves, exchanges and log-outs.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use super::hooks::{LeaveReason, PlayerHooks, SharedHooks};
 use crate::ids::NodeRun;
 use crate::request::RefusedWrite;
 
-/// A player goes to another node. It is frozen from now on. If the node is not alive, or the player not here, nothing happens.
+/// A player moves to another node. It is frozen until it leaves or the move fails. Nothing happens if the target is not alive, the player is not
+/// here, or this node pauses. Send it again in that case.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -29,7 +30,7 @@ pub struct PlayerMove {
     pub to: String,
 }
 
-/// A player logs out: it is saved and given up.
+/// A player logs out: it is saved and given up. While the node pauses, this waits.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -46,7 +47,7 @@ pub struct PlayerLogOut(
     pub PlayerId,
 );
 
-/// The login of a player was refused: it is on another node, or was on one that is late and whose players may be claimed soon.
+/// The login of a player was refused: it is on another node, or its node is late or dead, so another node may claim it soon.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -66,14 +67,14 @@ pub struct PlayerLoginRefused {
     pub reason: RefusedWrite,
 }
 
-/// Two players have exchanged something in this tick: both are saved together.
+/// Two players have exchanged something in this tick. Both are saved together.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
 /// use throng_cluster::PlayerExchange;
 /// use throng_core::ids::PlayerId;
 ///
-/// /// Call this in the tick in which a trade is done: a failure keeps both sides of it or none.
+/// /// Send this in the tick of the trade. A failure then keeps both sides of it or none.
 /// fn trade(seller: PlayerId, buyer: PlayerId, mut exchanges: MessageWriter<PlayerExchange>) {
 ///     exchanges.write(PlayerExchange([seller, buyer]));
 /// }
@@ -91,7 +92,7 @@ struct TickRequests {
     log_outs: Vec<PlayerId>,
 }
 
-/// Writes what players are into their records, and sends those away that go.
+/// Writes the states of players into their records, and begins moves and log-outs.
 pub(super) fn collect_players(world: &mut World) {
     let SharedHooks {
         hooks,
@@ -121,7 +122,7 @@ pub(super) fn collect_players(world: &mut World) {
             return true;
         }
         for &players in &requests.exchanges {
-            // What they have is written below; from now on they are saved together.
+            // Their states are written below. From now on, they are saved together.
             node.exchange(players, now_ms, |_| ());
         }
         for (player, bytes) in records {
@@ -202,7 +203,7 @@ fn take<M: Message>(world: &mut World) -> Vec<M> {
     world.resource_mut::<Messages<M>>().drain().collect()
 }
 
-/// What a player is now; `None` if its entity is gone.
+/// The encoded state of a player; `None` if it is frozen or its entity is gone.
 fn collect(
     world: &World,
     hooks: &dyn PlayerHooks,
@@ -210,7 +211,7 @@ fn collect(
     present: &PresentPlayer,
 ) -> Option<(PlayerId, Vec<u8>)> {
     world.get_entity(present.entity).ok()?;
-    // A frozen player is not changed.
+    // The record of a frozen player cannot be written.
     (!present.is_frozen).then(|| (player, hooks.on_collect(world, present.entity)))
 }
 

@@ -4,7 +4,7 @@
 //! MatchTicket, MatchTicketCancel ──▶ rows ──▶ MatchTicketChanged, MatchTicketInvalid
 //! MatchOpened ──▶ the game opens an instance ──▶ MatchReport ──▶ players arrive: MatchAssigned … MatchReport ──▶ they go home: MatchEnded
 //! ```
-//! Players are handed to the node of their match and home by the plugin: the game does nothing for it but its hooks.
+//! The plugin hands players to the node of their match, and home afterwards. The game only needs its hooks for that.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::request::{
     MatchEntry, MatchId, TicketHome, TicketId, TicketMember, TicketRating, TravelGoal,
 };
 
-/// A party queues for a match. After the match, its players go home to this node and this scene, also those that are on another node now.
+/// A party queues for a match. After the match, all its players go home to this node and this scene, even if they are on other nodes now.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -41,11 +41,11 @@ pub struct MatchTicket {
     pub players: Vec<PlayerId>,
     /// The scene to which they go home.
     pub scene: String,
-    /// What counts for a match.
+    /// The values that decide which tickets fit into a match.
     pub rating: TicketRating,
 }
 
-/// A party does not want to wait any more.
+/// A party leaves the queue.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -61,7 +61,7 @@ pub struct MatchTicketCancel(
     pub TicketId,
 );
 
-/// A ticket of this node was added or cancelled, or not.
+/// The outcome of a request to add or cancel a ticket.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -77,9 +77,9 @@ pub struct MatchTicketCancel(
 pub struct MatchTicketChanged {
     /// The ticket.
     pub id: TicketId,
-    /// The leader, of a ticket of this node.
+    /// The leader, if this node has added the ticket.
     pub leader: Option<PlayerId>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: TicketOutcome,
 }
 
@@ -120,7 +120,7 @@ pub struct MatchOpened(
     pub MatchEntry,
 );
 
-/// A match of this node does not go on, because the node was cut off from the store: the game closes the instance. Others abort the match.
+/// A match of this node has ended without a result: the run of the node has ended, or the match was aborted. The game closes the instance.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -136,18 +136,18 @@ pub struct MatchClosed(
     pub MatchId,
 );
 
-/// How far a match is.
+/// A step in the progress of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchStep {
-    /// The instance is open: its players may come.
+    /// The instance is open. Its players may arrive.
     Opened,
-    /// It is over, with this result. Its players go home.
+    /// The match is over, with this result. Its players go home.
     Ended(Vec<u8>),
-    /// It cannot be opened or played on. Its players go home, and its tickets wait again if the mode says so.
+    /// The match cannot be opened or continued. Its players go home. Its tickets wait again if the mode requeues them.
     Failed,
 }
 
-/// The game says how far a match of this node is.
+/// The game reports the progress of a match of this node.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -161,7 +161,7 @@ pub enum MatchStep {
 pub struct MatchReport {
     /// The match.
     pub id: MatchId,
-    /// How far it is.
+    /// The step that it has reached.
     pub step: MatchStep,
 }
 
@@ -186,11 +186,11 @@ pub struct MatchAssigned {
     pub player: PlayerId,
     /// The match.
     pub id: MatchId,
-    /// Where the player is handed to; `None` if the match is played here. It may be sent again until the player is there.
+    /// The run that plays the match; `None` if that is this node. The message may be repeated until the player is there.
     pub moves_to: Option<NodeRun>,
 }
 
-/// The match of a player is over, and the player at home on this node, or here because its home is dead.
+/// The match of a player is over. The player is back on this node, or stays here because its home is dead.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -208,7 +208,7 @@ pub struct MatchEnded {
     pub home: TicketHome,
 }
 
-/// The leaders of tickets that are to be added.
+/// The leaders of the tickets that this node is adding.
 #[derive(Resource, Default)]
 struct TicketLeaders(BTreeMap<TicketId, PlayerId>);
 
@@ -236,7 +236,7 @@ pub(super) fn add_matches(app: &mut App) {
         );
 }
 
-/// Players that have just arrived go to their match, if they have one elsewhere.
+/// Sends players that have just arrived to their match, if it is on another node.
 fn rejoin_matches(
     players: Res<ClusterPlayers>,
     arrived: Query<&ClusterPlayer, Added<ClusterPlayer>>,
@@ -249,7 +249,7 @@ fn rejoin_matches(
     });
 }
 
-/// Emits what the node says about matches, and sends players away.
+/// Emits the messages about matches, and moves players to their matches and home.
 fn read_matches(world: &mut World) {
     let players = world.resource::<ClusterPlayers>();
     let Some(driver) = players.driver() else {
@@ -274,7 +274,7 @@ fn read_matches(world: &mut World) {
                         moves_to,
                     });
                 }
-                // A node that is not in the list yet is there when this is repeated.
+                // If the node is not in the list yet, it is when this output is repeated.
                 if let Some(node) = travel.to.and_then(name) {
                     let to = node.name.clone();
                     world.write_message(PlayerMove { player, to });
