@@ -6,7 +6,8 @@ use ring::digest::{SHA256, digest};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterNodeId(pub u32);
 
-/// A run of a node: each start, and each recovery from a failed heartbeat, is a new one. Only a run owns players.
+/// A run of a node. A new run begins when the process starts, and when the store has declared the former run dead or has refused one of its
+/// writes. A pause does not end a run. Runs own players and scenes; nodes do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeRun {
     /// The node.

@@ -8,44 +8,44 @@
 //!                       Moved  ◀── adopted            ◀── adopt ─▶ Live ─▶ routes to all gateways
 //!                       (removed when it was adopted; taken back when T is late)
 //! ```
-//! Departures from the plan, each because the simulation found the plan wrong:
+//! Rules that the simulation has shown to be necessary:
 //!
 //! - A transaction whose outcome is unknown may still be executed later. Reading the row is not enough: the node first raises the
-//!   epoch, after which the late transaction is refused.
-//! - The owner is a *run* of a node, not a node: a node that restarts must not believe in what it held before.
+//!   epoch. After that, the late transaction is refused.
+//! - The owner is a *run* of a node, not a node: a node that restarts does not own what it held before.
 //! - A node counts the time of its heartbeat from when it sent the request, not from the reply.
 //! - A hand-off has no row of its own. It is stored in the player's row, where `adopted` belongs to the owner and the epoch.
 //! - Players who exchanged something unsaved are saved with the hand-off, in its transaction.
+//! - A late node is not dead. A node without a recent heartbeat pauses. Another node may declare it dead only after its own heartbeats were in
+//!   time for 3 s; then it may claim the players.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `ids` | nodes, their runs, gateways, records |
 //! | `request` | requests to a store, and the replies |
-//! | `request/scenes` | those about scenes |
-//! | `request/matches` | requests about matches, and the replies |
-//! | `rows` | the rows in memory: what every store has to do |
-//! | `rows/matches` | those of roles, tickets and matches |
+//! | `request/players`, `request/scenes`, `request/matches` | the types of requests about several players, scenes and matches |
 //! | `store` | the contract of a store |
-//! | `rows/scenes`, `postgres/scenes` | the rows of scenes |
+//! | `rows` | the rows in memory: the reference for all stores |
+//! | `rows/scenes`, `rows/matches` | the rows of scenes; of roles, tickets and matches |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
-//! | `postgres/overview` | what operators see of the rows |
-//! | `postgres/matches` | those of roles, tickets and matches |
+//! | `postgres/players`, `postgres/scenes`, `postgres/matches` | the same requests as calls of functions of the database |
+//! | `postgres/overview` | reads of the rows for operators |
 //! | `node` | a node |
-//! | `node/gateways` | what others learn about a node: its load, and routes to its players |
+//! | `node/gateways` | what a node reports to others: its load, and routes to its players |
 //! | `node/held_player` | a player in the memory of a node |
 //! | `node/replies` | how a node handles replies |
-//! | `node/requests` | which request of a node is pending |
+//! | `node/requests` | the pending requests of a node, one per kind |
 //! | `node/scenes` | which scenes a node runs |
 //! | `node/placement` | which node is to run a scene |
 //! | `matcher/` | matches: tickets, the matcher, the matches of a node, players on their way |
 //! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |
-//! | `presence/` | which nodes and gateways are there |
+//! | `presence/` | which nodes and gateways are connected to the bus |
 //! | `driver/` | drives a node with a store and a bus, in threads of its own |
 //! | `plugin/` | the players of a node in a Bevy app (feature `bevy`) |
 //! | `link/` | packets of clients between nodes and gateways: reliable over the bus |
 //! | `gateway/` | a gateway for clients, and the node's end (feature `gateway`) |
 //! | `sessions/` | sessions of a throng server for the players of a node (feature `server`) |
-//! | `messenger/` | messages to players, wherever they are |
+//! | `messenger/` | messages to players on any node |
 //! | `routes` | the routes of a gateway |
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! A node: which players it holds, and how they come and go.
+//! A node: its players, and how they arrive and leave.
 
 mod gateways;
 mod held_player;
@@ -19,8 +19,8 @@ use crate::request::{Arrival, ClusterRequest, RefusedWrite};
 use crate::routes::PlayerRoute;
 
 /// How long a node may simulate after it sent a heartbeat that succeeded, in milliseconds. It is shorter than
-/// [`NODE_LATE_AFTER_MS`](crate::NODE_LATE_AFTER_MS) by a tenth, so that the node stops first although its clock runs up to a tenth slower
-/// than the store's.
+/// [`NODE_LATE_AFTER_MS`](crate::NODE_LATE_AFTER_MS) by a tenth, so that the node pauses before it is late, even if its clock runs up to a
+/// tenth slower than the store's.
 pub const NODE_VALID_MS: u64 = 1_350;
 
 /// A request of a node, to match its reply.
@@ -32,7 +32,7 @@ pub struct RequestId(pub u64);
 pub enum NodeOutput {
     /// To the store. The reply goes to [`ClusterNode::on_reply`]; it may be lost.
     Store(RequestId, ClusterRequest),
-    /// To a node, over the bus: a player waits for it. Only a hint; goes to [`ClusterNode::on_wake`].
+    /// To a node, over the bus: a player waits to be adopted. It is a hint, and goes to [`ClusterNode::on_wake`].
     Wake(ClusterNodeId),
     /// To a gateway, over the bus. Its acknowledgement goes to [`ClusterNode::on_route_acknowledged`].
     Route(GatewayId, PlayerRoute),
@@ -43,9 +43,9 @@ pub enum NodeOutput {
 pub struct PlayerStay {
     /// The player.
     pub player: PlayerId,
-    /// The epoch of its arrival. Another one than before: it has left and come back, and may have changed elsewhere.
+    /// The epoch of its arrival. If it differs from the last one, the player has left and come back, and may have changed elsewhere.
     pub arrival: u64,
-    /// Whether it is not to be changed: it moves to another node or logs out, or the node has paused.
+    /// Whether the game must not change it: the player moves to another node or logs out, or the node has paused.
     pub is_frozen: bool,
 }
 
@@ -60,37 +60,39 @@ pub struct PlayerStay {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeSettings {
-    /// Between two heartbeats. Four fit into [`NODE_VALID_MS`], so that three may be lost.
+    /// The time between two heartbeats. Four fit into [`NODE_VALID_MS`], so three may be lost.
     pub heartbeat_interval_ms: u64,
-    /// After which the outcome of a request is unknown. A third of [`NODE_VALID_MS`], so that a lost heartbeat can be
-    /// repeated in time.
+    /// The time after which the outcome of a request is unknown. It is a third of [`NODE_VALID_MS`], so a lost heartbeat can be repeated in
+    /// time.
     pub request_timeout_ms: u64,
-    /// Between two saves of all changed players. A failure of the node loses at most this time of play.
+    /// The time between two saves of all changed players. A failure of the node loses at most this time of play.
     pub save_interval_ms: u64,
-    /// Maximum number of players per save, and those that exchanged something with them. A save has to end in `request_timeout_ms`.
+    /// Maximum number of players per save, without those that exchanged something with the last of them. A save has to end within
+    /// `request_timeout_ms`.
     pub saved_players_max: usize,
-    /// Between two reads while players are expected.
+    /// The time between two reads while a reply is expected, and before a request is repeated because the store is away.
     pub busy_read_interval_ms: u64,
-    /// Between two reads while none is: a wake-up may be lost.
+    /// The time between two reads of arrivals without a wake-up: a wake-up may be lost.
     pub idle_read_interval_ms: u64,
-    /// After which a player that was not adopted is taken back from a late node.
+    /// The time after a hand-off when a player that was not adopted is taken back, if its new node is late.
     pub take_back_after_ms: u64,
-    /// Between two claims of the players of late nodes.
+    /// The time between two claims of the players of dead nodes.
     pub claim_interval_ms: u64,
-    /// Maximum number of players per claim, so that several nodes share them. After a claim of this many players, the next claim follows at once.
+    /// Maximum number of players per claim, so that several nodes share the players of a dead one. After a claim of this many players, the next
+    /// claim follows at once.
     pub claimed_players_max: usize,
     /// Maximum number of players per adoption.
     pub adopted_players_max: usize,
-    /// After which a route that was not acknowledged is sent again.
+    /// The time after which a route that was not acknowledged is sent again.
     pub route_interval_ms: u64,
-    /// Between two reads of all nodes and scenes.
+    /// The time between two reads of all nodes and scenes.
     pub scene_read_interval_ms: u64,
     /// How long a new run waits before it claims scenes, so that nodes that start together share them.
     pub scene_settle_ms: u64,
-    /// The load that a scene adds to the one that its node reports, so that scenes without players are shared, too. Equal on all nodes: else
-    /// several of them claim the same scene, and one gets it.
+    /// The load that a scene adds to the load that its node reports, so that scenes without players are shared, too. It should be equal on all
+    /// nodes. Otherwise, several of them claim the same scene, and one gets it.
     pub scene_load: u32,
-    /// After which a node gives a scene back to the node that it is pinned to, which has come back and is available for so long.
+    /// How long the node that a scene is pinned to must have been available again before the owner gives the scene up to it.
     pub scene_return_after_ms: u64,
 }
 
@@ -131,7 +133,7 @@ pub struct NodeStats {
     pub unknown_outcomes: u64,
     /// How often it paused, because its heartbeat failed for too long.
     pub pauses: u64,
-    /// Runs that ended because others had claimed their players, or the store had refused what they wrote.
+    /// Runs that ended because the store had declared them dead or refused one of their writes.
     pub runs_ended: u64,
 }
 
@@ -152,7 +154,7 @@ pub struct ClusterNode {
     routes: BTreeMap<(GatewayId, PlayerId), (PlayerRoute, u64)>,
     requests: PendingRequests,
     scenes: NodeScenes,
-    /// Until when it may simulate what it holds; 0 before the first heartbeat of the run.
+    /// The time until which it may simulate its players; 0 before the first heartbeat of the run.
     valid_until_ms: u64,
     is_paused: bool,
     is_superseded: bool,
@@ -213,13 +215,13 @@ impl ClusterNode {
         self.stats
     }
 
-    /// Whether it may simulate what it holds: its heartbeat succeeded in time.
+    /// Whether it may simulate its players and scenes: a heartbeat succeeded in time. `false` while it pauses.
     #[must_use]
     pub const fn is_valid(&self, now_ms: u64) -> bool {
         now_ms < self.valid_until_ms
     }
 
-    /// Whether another process runs as this node. This one has dropped all players and does nothing any more.
+    /// Whether another process runs as this node. If so, this one has dropped all players and does nothing more.
     #[must_use]
     pub const fn is_superseded(&self) -> bool {
         self.is_superseded
@@ -275,7 +277,7 @@ impl ClusterNode {
         Some(&mut held.record.bytes)
     }
 
-    /// Changes two players that it simulates, who exchange something: both changes are saved together. `false` if it does not simulate
+    /// Changes two players who exchange something. Both changes are saved together. `false`, and no change, if the node does not simulate
     /// both.
     pub fn exchange(
         &mut self,
@@ -306,20 +308,20 @@ impl ClusterNode {
         true
     }
 
-    /// Gets a player without an owner: its client has logged in here. While the store is away, it waits. Refused logins are those of
-    /// [`take_refused_logins`](Self::take_refused_logins).
+    /// Claims a player without an owner whose client has logged in here. While the store is away, the login waits. If it is refused,
+    /// [`take_refused_logins`](Self::take_refused_logins) returns it.
     pub fn log_in(&mut self, player: PlayerId) {
         self.logins.entry(player).or_insert(None);
     }
 
-    /// The logins that were refused since the last call: with [`RefusedWrite::NotOwner`], the player is on another node, or was on one that
-    /// is late and may be claimed soon.
+    /// The logins that were refused since the last call. [`RefusedWrite::NotOwner`]: the player is on another node, or is still owned by a node
+    /// that is late or dead, so another node may claim it soon.
     pub fn take_refused_logins(&mut self) -> Vec<(PlayerId, RefusedWrite)> {
         std::mem::take(&mut self.refused_logins)
     }
 
-    /// Gives a player to another node. It is frozen from now on; if the store is away or the target late, it goes on here. `false` if this
-    /// node does not simulate it.
+    /// Gives a player to another node, and freezes it. If the store is away or the target is late, it goes on here. `false` if this node does
+    /// not simulate it.
     pub fn begin_move(&mut self, player: PlayerId, to: NodeRun, now_ms: u64) -> bool {
         if to.node == self.run.node || !self.is_valid(now_ms) {
             return false;
@@ -329,8 +331,8 @@ impl ClusterNode {
             .is_some()
     }
 
-    /// Saves a player and gives it up: its client has logged out. It is frozen from now on. A player on its way to another node is given up
-    /// if it stays after all. `false` if this node does not hold it.
+    /// Freezes a player whose client has logged out, saves it and gives it up. If it is being handed off, it is given up only if the hand-off
+    /// fails. `false` if this node does not hold it.
     pub fn log_out(&mut self, player: PlayerId) -> bool {
         let Some(held) = self.players.0.get_mut(&player) else {
             return false;
@@ -342,12 +344,12 @@ impl ClusterNode {
         true
     }
 
-    /// Another node says that players wait for this one.
+    /// Handles a wake-up of another node: players wait to be adopted by this one.
     pub const fn on_wake(&mut self, now_ms: u64) {
         self.next_arrivals_ms = now_ms;
     }
 
-    /// A gateway knows this epoch of a player.
+    /// Handles the acknowledgement of a gateway: it knows the route of a player with this epoch.
     pub fn on_route_acknowledged(&mut self, gateway: GatewayId, player: PlayerId, epoch: u64) {
         let sent = self.routes.get(&(gateway, player));
         if sent.is_some_and(|(route, _)| epoch >= route.epoch) {
@@ -397,15 +399,15 @@ impl ClusterNode {
         outputs.push(NodeOutput::Store(id, request));
     }
 
-    /// Notes that the heartbeat has failed for too long. Nothing is simulated until one succeeds; that is refused if others have claimed the
-    /// players meanwhile.
+    /// Counts a pause when it begins: no heartbeat has succeeded for [`NODE_VALID_MS`]. Nothing is simulated until one succeeds. A heartbeat is
+    /// refused if the run was declared dead meanwhile.
     fn pause(&mut self, now_ms: u64) {
         let is_paused = self.valid_until_ms > 0 && !self.is_valid(now_ms);
         self.stats.pauses += u64::from(is_paused && !self.is_paused);
         self.is_paused = is_paused;
     }
 
-    /// Drops all players: others own them, or may claim them now. The next run registers with its first heartbeat.
+    /// Ends the run and drops all players: others own them or may claim them. The first heartbeat of the next run registers it.
     fn end_run(&mut self) {
         self.run.run += 1;
         self.players.0.clear();
@@ -420,7 +422,7 @@ impl ClusterNode {
         self.stats.runs_ended += 1;
     }
 
-    /// The next change of players that it holds, one at a time: each contains the state at its start.
+    /// Sends the next write about the players of this node. Only one is pending at a time, so each one contains the newest state.
     fn write(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         if !self.requests.is_free(RequestKind::Write) {
             return;
@@ -438,7 +440,7 @@ impl ClusterNode {
                 outputs,
             );
         } else if find(|state| state == HeldState::Checking).is_some() {
-            // Nothing is written before its owner is known.
+            // Nothing is written before the owner of this player is known.
         } else if let Some((player, epoch)) = self.overdue_move(now_ms) {
             let request = ClusterRequest::TakeBack { run, player, epoch };
             self.send(
@@ -478,7 +480,7 @@ impl ClusterNode {
         Some((player, epoch))
     }
 
-    /// A player that was handed off long ago, and its epoch there.
+    /// A player that was handed off at least `take_back_after_ms` ago, and its epoch at the new owner.
     fn overdue_move(&self, now_ms: u64) -> Option<(PlayerId, u64)> {
         let after_ms = self.settings.take_back_after_ms;
         self.players
@@ -520,7 +522,7 @@ impl ClusterNode {
         self.send(work, request, now_ms, outputs);
     }
 
-    /// Reads the owner of a player that is uncertain, was handed off, or logs in.
+    /// Reads the owner of a player whose epoch could not be raised, that was handed off, or that logs in.
     fn read_owners(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         if !self.requests.is_free(RequestKind::Owner) {
             return;
@@ -597,12 +599,12 @@ impl ClusterNode {
         }
     }
 
-    /// Tells all gateways that a player is here.
+    /// Queues a route to this node for all gateways.
     fn route(&mut self, player: PlayerId, epoch: u64) {
         self.route_to(player, epoch, self.run.node);
     }
 
-    /// Tells all gateways which node has a player.
+    /// Queues a route to the node that has a player for all gateways.
     fn route_to(&mut self, player: PlayerId, epoch: u64, node: ClusterNodeId) {
         for &gateway in &self.gateways {
             let route = PlayerRoute {

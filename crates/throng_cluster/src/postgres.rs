@@ -1,11 +1,11 @@
 //! Rows on a Postgres server.
 //!
-//! The tables `cluster_node`, `cluster_player` and `cluster_scene` are in the schema of the player store, and `throng db migrate` creates them. Each request
-//! is one call of a function of the database, so one statement and one round trip. A process that dies in the middle of it leaves no
-//! rows locked.
+//! The tables, such as `cluster_node`, `cluster_player` and `cluster_scene`, are in the schema of the player store. `throng db migrate` creates
+//! them. Each request is one statement, so one round trip, and most requests call a function of the database. A process that dies during a
+//! request leaves no rows locked.
 //!
 //! Assumption: the clock of the server does not jump ahead by more than 150 ms (a clock that is adjusted slowly is fine, and so is one
-//! that is set back). If it does, nodes count as late while they still simulate.
+//! that is set back). If it does, nodes count as late while they still simulate, and others may declare them dead.
 
 mod matches;
 mod overview;
@@ -65,7 +65,7 @@ impl SaveColumns {
 }
 
 impl PostgresRows {
-    /// The rows in the schema of a player store. A request may take as long as `timeout`; then its connection is closed, and the outcome is
+    /// The rows in the schema of a player store. If a request takes longer than `timeout`, its connection is closed, and the outcome is
     /// unknown. The server ends the statement after twice that time.
     #[must_use]
     pub fn new(source: &PostgresSource, timeout: Duration) -> Self {
@@ -75,10 +75,10 @@ impl PostgresRows {
         }
     }
 
-    /// Connects, if it is not connected. Without this, the first request does it.
+    /// Connects, if it is not connected. Otherwise, the first request connects.
     ///
     /// # Errors
-    /// [`ClusterStoreError::NotExecuted`], if the server cannot be reached, has no tables of this version, or those of an incompatible node.
+    /// [`ClusterStoreError::NotExecuted`], if the server cannot be reached, or its tables are missing or those of another version.
     pub fn connect(&mut self) -> Result<(), ClusterStoreError> {
         if self
             .session
@@ -111,10 +111,10 @@ impl PostgresRows {
         Ok(())
     }
 
-    /// Like [`execute`](ClusterStore::execute), with another time than that of the server, in milliseconds: for tests.
+    /// Like [`execute`](ClusterStore::execute), with a given time in milliseconds instead of the server's: for tests.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`execute`](ClusterStore::execute).
     pub fn execute_at(
         &mut self,
         request: &ClusterRequest,
@@ -128,7 +128,7 @@ impl PostgresRows {
         reply
     }
 
-    /// The connection, which is opened if there is none.
+    /// The connection. Opens one if there is none.
     fn session(&mut self) -> Result<&mut PostgresSession, ClusterStoreError> {
         self.connect()?;
         let missing = || ClusterStoreError::NotExecuted("no connection".to_owned());
@@ -217,7 +217,7 @@ fn execute(
     }
 }
 
-/// Requests with a few numbers, whose reply is a reason or nothing.
+/// Executes a request of a few numbers whose reply is `Done` or `Refused`.
 fn execute_small(
     session: &mut PostgresSession,
     request: &ClusterRequest,
@@ -420,7 +420,7 @@ fn run_at(row: &Row, nth: usize) -> Result<NodeRun, ClusterStoreError> {
     })
 }
 
-/// A function replied otherwise than it should, so what it did is unknown.
+/// The error for an unexpected reply of a function. What the function did is unknown.
 fn foreign(found: &dyn std::fmt::Display) -> ClusterStoreError {
     ClusterStoreError::Unknown(format!(
         "the database replied {found}; its functions are those of another version"

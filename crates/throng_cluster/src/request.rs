@@ -1,4 +1,4 @@
-//! Requests of nodes to a store, and the replies. Each request is one transaction: all of it happens, or nothing.
+//! Requests of nodes to a store, and the replies. Each request is one transaction: it is executed completely or not at all.
 
 mod matches;
 mod players;
@@ -17,15 +17,16 @@ pub use self::matches::{
     TicketId, TicketMember, TicketRating, TravelGoal,
 };
 
-/// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node pauses
-/// earlier after it *sent* its last successful heartbeat, so before anybody can claim.
+/// A node whose heartbeat is older than this, by the store's clock, is late, in milliseconds. Other nodes may then declare it dead and claim its
+/// players ([`NODE_STEADY_AFTER_MS`]). A node pauses before it is late: [`NODE_VALID_MS`](crate::NODE_VALID_MS) after it *sent* its last
+/// successful heartbeat.
 pub const NODE_LATE_AFTER_MS: u64 = 1_500;
 
-/// For how long the heartbeats of a node must have been in time before it may declare others dead, in milliseconds. After the store was away,
-/// all nodes are late, and this is the time in which they come back.
+/// How long the heartbeats of a node must have been in time before it may declare others dead, in milliseconds. After an outage of the store, all
+/// nodes are late; in this time, they come back.
 pub const NODE_STEADY_AFTER_MS: u64 = 3_000;
 
-/// How many runs a process has room for: those of the next process of the node have higher numbers.
+/// The numbers of runs that each process of a node has. The runs of the next process have higher numbers.
 pub const RUNS_PER_PROCESS: u64 = 1 << 32;
 
 /// New values of a player whom the caller owns.
@@ -42,19 +43,19 @@ pub struct ClusterSave {
 /// A request of a node to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterRequest {
-    /// A process of a node starts. Refused while another process of that name is alive, so for up to [`NODE_LATE_AFTER_MS`] after a crash.
+    /// Starts a process of a node. Refused while another process of that name is alive: after a crash, for up to [`NODE_LATE_AFTER_MS`].
     StartRun {
         /// The name of the node.
         name: String,
     },
-    /// The run has ended: others may claim its players at once, and the node may start again.
+    /// Ends a run. Others may claim its players at once, and the node may start again.
     EndRun {
         /// The run that sends the request.
         run: NodeRun,
     },
     /// Reads all nodes.
     ReadNodes,
-    /// The node runs. Of a run that follows another one of the same process, the first one registers it.
+    /// Confirms that the node runs. If the process has begun a new run, the first heartbeat of that run registers it.
     Heartbeat {
         /// The run that sends the request.
         run: NodeRun,
@@ -88,7 +89,7 @@ pub enum ClusterRequest {
         /// Players that exchanged something unsaved with the player.
         saves: Vec<ClusterSave>,
     },
-    /// Raises the epoch of a player whom the caller owns, so that no earlier request about it can succeed any more.
+    /// Raises the epoch of a player whom the caller owns. No earlier request about the player can succeed after that.
     RaiseEpoch {
         /// The run that sends the request.
         run: NodeRun,
@@ -114,8 +115,8 @@ pub enum ClusterRequest {
         /// The run that sends the request.
         run: NodeRun,
     },
-    /// Adopts players: their new owner has them. Players that the caller does not own with these epochs are left out. Repeating it changes
-    /// nothing.
+    /// Confirms that the new owner of players has them, and reads their states. Players that the caller does not own with these epochs are left
+    /// out. A repeated request changes nothing more.
     Adopt {
         /// The run that sends the request.
         run: NodeRun,
@@ -131,20 +132,21 @@ pub enum ClusterRequest {
         /// The epoch with which the late node owns it.
         epoch: u64,
     },
-    /// Claims players of late nodes and of earlier runs, up to a maximum number. They become arrivals.
+    /// Claims players of dead nodes and of earlier runs, up to a maximum number. They become arrivals. Before that, it declares all late nodes
+    /// dead, if the heartbeats of the caller were in time for [`NODE_STEADY_AFTER_MS`].
     ClaimLate {
         /// The run that sends the request.
         run: NodeRun,
         /// Maximum number of players.
         players_max: usize,
     },
-    /// Claims a player without an owner: a login. The player becomes an arrival. An unknown player is created, with the revision 0.
+    /// Claims a player without an owner, for a login. The player becomes an arrival. An unknown player is created, with revision 0.
     LogIn {
         /// The run that sends the request.
         run: NodeRun,
         /// The player.
         player: PlayerId,
-        /// The epoch of the player, so that a late request does not bring it back after a log-out; 0 of an unknown one.
+        /// The epoch of the player, so that a late request does not bring it back after a log-out; 0 for an unknown player.
         epoch: u64,
     },
     /// A request about scenes.
@@ -169,32 +171,32 @@ pub struct NodeEntry {
     pub name: String,
     /// Its newest run.
     pub run: NodeRun,
-    /// Whether its heartbeat is in time.
+    /// Whether it has not ended and its heartbeat is in time. `false` for a late node, which may come back.
     pub is_alive: bool,
     /// The load that it has reported with its last heartbeat, in units of the game.
     pub load: u32,
-    /// Whether it gives up its scenes and claims none.
+    /// Whether it drains: it gives up its scenes and claims none.
     pub is_draining: bool,
 }
 
-/// Why the store has changed nothing.
+/// Why the store refused a request and changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedWrite {
-    /// The caller does not own a player or a scene with that epoch, or another epoch is expected.
+    /// The caller does not own a player or a scene with that epoch, or its epoch is another one.
     NotOwner,
     /// The target of a hand-off is late or gone.
     TargetLate,
     /// The store has a newer state of a player.
     OlderState,
-    /// The run of the caller was declared dead, or is unknown.
+    /// The run of the caller is late, was declared dead, or is unknown.
     RunEnded,
-    /// The target of [`ClusterRequest::TakeBack`] is alive, or has adopted the player; or the owner of a scene is alive.
+    /// The owner of the player of a [`ClusterRequest::TakeBack`] is alive or has adopted it; or the owner of a scene was not declared dead.
     NotLate,
     /// The node has a newer run: another process has started it.
     NewerRun,
     /// Another process of that name is alive.
     NodeRuns,
-    /// The caller drains, and claims no scenes.
+    /// The caller drains, so it may not claim scenes.
     NodeDrains,
     /// No node has that name.
     UnknownNode,
@@ -203,7 +205,7 @@ pub enum RefusedWrite {
 /// The reply to a [`ClusterRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterReply {
-    /// It is done.
+    /// The request was executed.
     Done,
     /// Nothing was changed.
     Refused(RefusedWrite),
@@ -223,6 +225,6 @@ pub enum ClusterReply {
     Scene(SceneReply),
     /// The reply to a request about matches.
     Match(MatchReply),
-    /// The store is away: nothing was done, and nothing will be.
+    /// The store is away: the request was not executed and will not be.
     Away,
 }

@@ -1,4 +1,4 @@
-//! The routes of a gateway: to which node the inputs of a player go.
+//! The routes of a gateway: the node for the inputs of each player.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use throng_core::ids::PlayerId;
 
 use crate::ids::ClusterNodeId;
 
-/// Where the inputs of a player go.
+/// The node for the inputs of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerRoute {
     /// The player.
@@ -17,7 +17,7 @@ pub struct PlayerRoute {
     pub node: ClusterNodeId,
 }
 
-/// The routes of a gateway. The highest epoch of a player is valid, in whatever order messages arrive.
+/// The routes of a gateway. The route with the highest epoch of a player is valid, in any order of arrival.
 #[derive(Clone, Debug, Default)]
 pub struct PlayerRoutes(BTreeMap<PlayerId, PlayerRoute>);
 

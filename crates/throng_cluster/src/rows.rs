@@ -1,4 +1,4 @@
-//! The rows of a cluster, in memory: what any store has to do with the same requests.
+//! The rows of a cluster, in memory: the reference for all stores.
 
 mod matches;
 mod scenes;
@@ -28,7 +28,7 @@ struct NodeRow {
     name: String,
     run: u64,
     heartbeat_ms: u64,
-    /// Since when its heartbeats are in time.
+    /// The time since which its heartbeats are in time.
     steady_since_ms: u64,
     is_dead: bool,
     load: u32,
@@ -235,7 +235,7 @@ impl ClusterRows {
         Ok(())
     }
 
-    /// Makes this run the owner, which has to adopt the player. `None`: the player has no owner.
+    /// Changes the owner of a player. The new owner has to adopt it. `None`: no owner.
     fn give(&mut self, player: PlayerId, to: Option<NodeRun>) {
         let row = self.players.entry(player).or_default();
         row.owner = to;
@@ -316,8 +316,8 @@ impl ClusterRows {
         Ok(())
     }
 
-    /// Declares a node dead if it is late and the caller is steady. Its heartbeats are refused from now on: it stays dead, whatever arrives
-    /// late.
+    /// Declares a node dead if it is late and the caller is steady. From then on, the heartbeats of that run are refused, also those that were
+    /// sent before.
     fn declare_dead(&mut self, by: NodeRun, node: ClusterNodeId, now_ms: u64) {
         let own = self.nodes.get(&by.node);
         let is_steady = own
@@ -327,7 +327,7 @@ impl ClusterRows {
         }
     }
 
-    /// Whether a run is not the newest of its node, or was declared dead.
+    /// Whether a run was declared dead, or is not the newest of its node.
     fn is_dead(&self, run: NodeRun) -> bool {
         let row = self.nodes.get(&run.node);
         row.is_none_or(|row| row.run != run.run || row.is_dead)

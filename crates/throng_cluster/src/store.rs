@@ -9,7 +9,7 @@ use crate::rows::ClusterRows;
 
 /// Executes requests. A node uses several of them at the same time, so that its heartbeat does not wait for a save.
 pub trait ClusterStore: Send {
-    /// Executes a request as one transaction, by the time of the store's own clock. Blocks until the reply, at most for the store's timeout.
+    /// Executes a request as one transaction, at the time of the store's own clock. Blocks until the reply, at most for the store's timeout.
     ///
     /// # Errors
     /// [`ClusterStoreError`]; afterwards the store may be used again.
@@ -19,7 +19,7 @@ pub trait ClusterStore: Send {
 /// Why there is no reply to a request.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ClusterStoreError {
-    /// Nothing was done, and nothing will be: [`ClusterReply::Away`].
+    /// The request was not executed and will not be: [`ClusterReply::Away`].
     #[error("request not executed: {0}")]
     NotExecuted(String),
     /// It is unknown whether the request was executed, will be executed later, or neither. It is never executed in part.
@@ -27,7 +27,7 @@ pub enum ClusterStoreError {
     Unknown(String),
 }
 
-/// Rows in memory that several nodes of one process share. Clones are the same rows. Time is a number that the caller advances.
+/// Rows in memory that several nodes of one process share. Clones share the rows. The caller advances the time.
 #[derive(Clone, Debug, Default)]
 pub struct SharedRows(Arc<Mutex<(ClusterRows, u64)>>);
 

@@ -1,23 +1,23 @@
-//! Which addresses of NATS servers are allowed.
+//! The addresses of NATS servers, and their credentials.
 
 use std::net::IpAddr;
 
 use async_nats::{ConnectOptions, ServerAddr};
 use thiserror::Error;
 
-/// Why there is no connection to a NATS server. None of them contains a password.
+/// Why there is no connection to a NATS server. No error contains a password.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BusConnectError {
-    /// The address cannot be read.
+    /// The address is invalid.
     #[error("NATS address: {cause}; expected nats://user:password@host:port")]
     Address {
-        /// What is wrong.
+        /// Why it is invalid.
         cause: String,
     },
-    /// The prefix cannot be used.
+    /// The prefix is invalid.
     #[error("prefix of NATS subjects: expected letters, digits, `-` and `_`")]
     Prefix,
-    /// A server elsewhere needs credentials.
+    /// A server on another machine needs credentials.
     #[error(
         "NATS server {host} is not on this machine, so credentials are required: nats://user:password@{host}"
     )]
@@ -41,7 +41,7 @@ pub enum BusConnectError {
     },
 }
 
-/// Reads an address. Without credentials, only servers on this machine are allowed: all others can be reached by strangers, who could read all
+/// Reads an address. Without credentials, only servers on this machine are allowed: a server that strangers can reach would let them read all
 /// messages.
 pub(super) fn parse(address: &str) -> Result<ServerAddr, BusConnectError> {
     let parsed: Result<ServerAddr, _> = address.parse();
@@ -64,7 +64,7 @@ pub(super) fn parse(address: &str) -> Result<ServerAddr, BusConnectError> {
     Ok(parsed)
 }
 
-/// User and password, or a token, in an address. The client library uses them only if they are given once more.
+/// Adds the user and password, or the token, of an address to the options: the client library does not take them from the address.
 pub(super) fn with_credentials(options: ConnectOptions, address: &ServerAddr) -> ConnectOptions {
     match (address.username(), address.password()) {
         (Some(user), Some(password)) => {

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | 0–3 | `THRB` |
 //! | 4–5 | [`BUS_VERSION`] |
-//! | 6–10 | sender: 0 node, 1 gateway or, as a receiver, 2 all; and its id in 4 bytes |
+//! | 6–10 | sender: 0 node or 1 gateway, and its id in 4 bytes |
 //! | 11–18 | the run of the sender |
-//! | 19–23 | receiver, as the sender |
+//! | 19–23 | receiver: as the sender, or 2 for all, with the id 0 |
 //! | 24–31 | sequence number for this receiver, from 1 on |
 //! | 32– | the message |
 //! | the last 32 | HMAC-SHA-256 over all bytes before, with the key of the cluster |
 //!
-//! Numbers are little endian. Versions keep the first six bytes.
+//! Numbers are little endian. All versions have the same first six bytes.
 
 use std::fmt;
 
@@ -28,13 +28,13 @@ const MAGIC: &[u8; 4] = b"THRB";
 const HEADER_BYTES: usize = 32;
 const TAG_BYTES: usize = 32;
 
-/// How much longer a frame is than its message.
+/// The difference between the lengths of a frame and its message, in bytes.
 pub const FRAME_OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 
 /// The longest message, in bytes. A NATS server accepts 1 MiB.
 pub const MESSAGE_BYTES_MAX: usize = 512 * 1_024;
 
-/// The secret key of a cluster, which all its members have.
+/// The secret key of a cluster, shared by all its members.
 #[derive(Clone)]
 pub struct ClusterKey(hmac::Key);
 
@@ -44,7 +44,7 @@ impl fmt::Debug for ClusterKey {
     }
 }
 
-/// A text is no key.
+/// A text is not a cluster key.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "cluster key has {found} characters or others than 0–9 and a–f; expected 64 hexadecimal digits, such as the output of `openssl rand -hex 32`"
@@ -55,13 +55,13 @@ pub struct InvalidClusterKey {
 }
 
 impl ClusterKey {
-    /// The key of 32 random bytes.
+    /// A key of 32 random bytes.
     #[must_use]
     pub fn new(bytes: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// The key in 64 hexadecimal digits; space around them is ignored.
+    /// Reads a key of 64 hexadecimal digits. White space around them is ignored.
     ///
     /// # Errors
     /// [`InvalidClusterKey`], which does not contain the text.
@@ -83,10 +83,10 @@ impl ClusterKey {
 /// Why bytes of the bus are not a message for this receiver.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum BusRefusal {
-    /// The bytes are no frame.
+    /// The bytes are not a frame.
     #[error("bus message of {0} bytes is not one of throng")]
     Malformed(usize),
-    /// Another version has sent it.
+    /// The sender has another version.
     #[error(
         "bus message has version {found}, expected {BUS_VERSION}: update the older of the two programs"
     )]
@@ -105,10 +105,10 @@ pub enum BusRefusal {
     /// The sender has restarted since.
     #[error("bus message of an earlier run of {0}")]
     FormerRun(BusPeer),
-    /// It, or a later one, has arrived before.
+    /// The message or a later one of the sender has arrived before.
     #[error("bus message of {0} arrived twice or late")]
     Late(BusPeer),
-    /// Its sender is authentic, and its contents are no message.
+    /// The message is authentic, but its contents are invalid.
     #[error("bus message of {0} cannot be read")]
     Unreadable(BusPeer),
 }

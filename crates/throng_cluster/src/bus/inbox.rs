@@ -1,4 +1,4 @@
-//! What a transport has received and its owner has not taken yet.
+//! The queue of received messages of a transport.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::task::Waker;
 
 use super::BusSignal;
 
-/// Maximum number of messages that wait, and of their bytes. Beyond it, the newest are dropped and counted.
+/// Maximum number of waiting messages, and of their bytes. At the limit, new messages are dropped and counted.
 pub(super) const WAITING_MESSAGES_MAX: usize = 8_192;
 pub(super) const WAITING_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 
-/// What has arrived. Clones are the same.
+/// The received signals. Clones share the queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BusInbox(Arc<Mutex<WaitingSignals>>);
 
@@ -27,7 +27,7 @@ impl BusInbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a signal. Of messages, no more than fit.
+    /// Adds a signal. A message for which there is no room is dropped and counted.
     pub fn push(&self, signal: BusSignal) {
         let mut waiting = self.waiting();
         if let BusSignal::Message(bytes) = &signal {
@@ -54,7 +54,7 @@ impl BusInbox {
         self.waiting().dropped += count;
     }
 
-    /// The next signal: first what was dropped, so that the receiver knows it early.
+    /// The next signal. Dropped messages are reported first.
     pub fn pop(&self) -> Option<BusSignal> {
         let mut waiting = self.waiting();
         if waiting.dropped > 0 {

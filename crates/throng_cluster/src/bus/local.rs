@@ -7,14 +7,14 @@ use std::task::Waker;
 use super::inbox::BusInbox;
 use super::{BusFull, BusPeer, BusSignal, BusTransport};
 
-/// Connects the peers of one process. Clones are the same bus.
+/// Connects the peers of one process. Clones share the bus.
 #[derive(Clone, Debug, Default)]
 pub struct LocalBus(Arc<Mutex<LocalTransports>>);
 
 #[derive(Debug, Default)]
 struct LocalTransports {
     inboxes: BTreeMap<BusPeer, BusInbox>,
-    /// Of all transports, also of those that were replaced.
+    /// The inboxes of all transports, including those that were replaced.
     listeners: BTreeMap<u64, BusInbox>,
     joined: u64,
 }

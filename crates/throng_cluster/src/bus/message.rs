@@ -8,11 +8,11 @@ use crate::routes::PlayerRoute;
 /// A message between nodes and gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusMessage {
-    /// To a node: rows have changed that concern it.
+    /// To a node: read the rows, because a change concerns this node.
     Wake,
-    /// To a gateway: a player is on the node of the sender.
+    /// To a gateway: the node that has a player. Usually that node is the sender.
     Route(PlayerRoute),
-    /// To a node: the sender knows this epoch of a player.
+    /// To a node: the gateway has received the route of a player.
     RouteAcknowledged {
         /// The player.
         player: PlayerId,
@@ -22,7 +22,7 @@ pub enum BusMessage {
 }
 
 impl BusMessage {
-    /// Its bytes.
+    /// Encodes it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(21);
@@ -43,7 +43,7 @@ impl BusMessage {
         bytes
     }
 
-    /// Reads a message; `None` if the bytes are none, or more than one.
+    /// Reads a message; `None` if the bytes are not exactly one message.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (kind, fields) = bytes.split_first()?;

@@ -1,4 +1,4 @@
-//! One end of the bus: what it sends is numbered and authenticated, and what it receives is checked.
+//! One end of the bus: it numbers and authenticates what it sends, and checks what it receives.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use super::{BusFull, BusPeer, BusSignal, BusTransport};
 /// Why a message was not sent.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum BusSendError {
-    /// Too much waits to be sent. The receiver will notice that a message is missing.
+    /// The queue is full. The receiver will notice the gap.
     #[error("bus message to {0} dropped: the queue is full")]
     Full(BusPeer),
     /// The message is too long.
@@ -23,7 +23,7 @@ pub enum BusSendError {
     },
 }
 
-/// What arrives at an end of the bus.
+/// An event at an end of the bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusEvent {
     /// A message.
@@ -35,16 +35,16 @@ pub enum BusEvent {
         /// Its contents.
         bytes: Vec<u8>,
     },
-    /// Messages of a sender are missing: what they were about has to be read from the rows. The next event is a message of that sender.
+    /// Messages of a sender are missing: read the rows that they may have been about. The next event is a message of that sender.
     Gap {
         /// The sender.
         from: BusPeer,
         /// The number of missing messages.
         missing: u64,
     },
-    /// Bytes that are no message for this receiver.
+    /// Bytes that are not a message for this receiver.
     Refused(BusRefusal),
-    /// The bus is connected. What was sent meanwhile is missing.
+    /// The bus is connected. Messages that were sent before may be missing.
     Connected,
     /// The bus is not connected.
     Disconnected,
@@ -64,7 +64,7 @@ pub struct BusStats {
     pub not_sent: u64,
     /// Messages received.
     pub received: u64,
-    /// Messages that never arrived, noticed by a later one.
+    /// Messages that never arrived: gaps in the sequence numbers.
     pub missing: u64,
     /// Messages dropped here because they were not taken in time.
     pub dropped: u64,
@@ -78,12 +78,12 @@ pub struct BusStats {
     pub disconnects: u64,
 }
 
-/// The newest messages of a sender: to this peer, and to all.
+/// The sequence numbers of the newest messages of a sender: to this peer, and to all.
 #[derive(Clone, Copy, Debug)]
 struct NewestMessage {
     run: u64,
     own: u64,
-    /// 0 before the first: what this receiver was not there for is not missing.
+    /// 0 before the first, which is never reported as a gap: messages to all that were sent before this receiver started are not missing.
     to_all: u64,
 }
 
@@ -111,8 +111,8 @@ impl std::fmt::Debug for MessageBus {
 }
 
 impl MessageBus {
-    /// The end of a peer. The run is higher than that of each earlier process of that peer: of a node, its first
-    /// [`NodeRun::run`](crate::NodeRun::run); of a gateway, such as the time of its start.
+    /// The end of a peer. `run` has to be higher than that of each earlier process of the peer. A node uses its first
+    /// [`NodeRun::run`](crate::NodeRun::run), a gateway for example the time of its start.
     #[must_use]
     pub fn new(transport: Box<dyn BusTransport>, key: ClusterKey, own: BusPeer, run: u64) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl MessageBus {
         }
     }
 
-    /// The peer whose end this is.
+    /// The peer at this end.
     #[must_use]
     pub const fn own(&self) -> BusPeer {
         self.own
@@ -139,7 +139,7 @@ impl MessageBus {
         self.stats
     }
 
-    /// Wakes this task or thread whenever something has arrived.
+    /// Sets the task or thread to wake when something has arrived.
     pub fn set_waker(&mut self, waker: Waker) {
         self.transport.set_waker(waker);
     }
@@ -154,7 +154,7 @@ impl MessageBus {
             return Err(BusSendError::TooLong { found });
         }
         let sequence = self.sent.entry(to).or_insert(0);
-        // Also if it is not sent: then the receiver notices the gap.
+        // Count a message that is not sent, too, so that the receiver notices the gap.
         *sequence += 1;
         let header = FrameHeader {
             from: self.own,
@@ -195,11 +195,11 @@ impl MessageBus {
         self.events.pop_front()
     }
 
-    /// Checks what has arrived, and queues its events.
+    /// Checks received bytes, and queues the events.
     fn check(&mut self, bytes: &[u8]) {
         let opened = open(&self.key, bytes);
         if opened.is_ok_and(|(header, _)| (header.from, header.run) == (self.own, self.run)) {
-            // It went to all, and so also to this peer, which has sent it.
+            // This peer has sent it to all, including itself.
             return;
         }
         let checked =
@@ -227,7 +227,7 @@ impl MessageBus {
         }
     }
 
-    /// Counts an authentic message. Returns how many before it are missing.
+    /// Checks the order of an authentic message. Returns the number of missing messages before it.
     fn follow(&mut self, header: FrameHeader) -> Result<u64, BusRefusal> {
         let FrameHeader {
             from,

@@ -10,15 +10,15 @@
 //! | `frame` | the bytes around a message, and the key that authenticates them |
 //! | `message` | the messages and their bytes |
 //! | `message_bus` | one end of the bus: numbers, gaps, counters |
-//! | `inbox` | what a transport has received |
+//! | `inbox` | the queue of received messages of a transport |
 //! | `local` | a transport in memory |
-//! | `nats`, `address` | a transport by a NATS server, and its address (feature `nats`) |
+//! | `nats`, `address` | a transport over a NATS server, and its address (feature `nats`) |
 //!
-//! Invariants: a message that was not sent by a member of the cluster, to this receiver, is refused. Of one sender, messages arrive in order
-//! and at most once. A missing message is reported with the next one that arrives. Nothing here waits for a receiver.
+//! Invariants: a message is refused unless a member of the cluster has sent it to this receiver. The messages of one sender arrive in order and
+//! at most once. A missing message is reported with the next one that arrives. No sender waits for a receiver.
 //!
-//! Messages may be lost, so rows decide and messages are hints. A message that was recorded and is sent again passes only at a receiver that
-//! has restarted since; what it causes is that rows are read.
+//! Messages may be lost, so the rows decide and messages are hints. An attacker who has recorded a message can replay it only to a receiver that
+//! has restarted since then. The receiver then reads the rows, which does no harm.
 
 #[cfg(feature = "nats")]
 mod address;
@@ -67,46 +67,46 @@ impl fmt::Display for BusPeer {
     }
 }
 
-/// The queue to the bus is full; the message is dropped, and the receiver will notice the gap.
+/// The queue to the bus is full. The message is dropped, and the receiver notices the gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusFull;
 
-/// What a transport reports.
+/// A report of a transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusSignal {
     /// Bytes for this receiver.
     Message(Vec<u8>),
-    /// The connection exists, or does so again: messages may be missing.
+    /// The connection is established for the first time, or again. Messages may be missing.
     Connected,
     /// The connection is lost. The transport connects again by itself.
     Disconnected,
-    /// Messages that were dropped here because this receiver did not take them in time.
+    /// The number of messages that were dropped because this receiver did not take them in time.
     Dropped(u64),
 }
 
-/// Carries bytes from one peer to another, at most once. It never waits for a receiver, and success proves nothing.
+/// Carries bytes from one peer to others, at most once. It never waits for a receiver. Success does not mean that the bytes arrive.
 pub trait BusTransport: Send {
-    /// Sends bytes to a peer, if it is there; to [`BusPeer::All`], to all that are there, perhaps including this one. O(bytes).
+    /// Sends bytes to a peer, or with [`BusPeer::All`] to all connected peers, perhaps including this one. O(bytes).
     ///
     /// # Errors
-    /// [`BusFull`] if too much waits to be sent.
+    /// [`BusFull`] if the queue is full.
     fn publish(&mut self, to: BusPeer, bytes: Vec<u8>) -> Result<(), BusFull>;
 
     /// The next report, if there is one. O(1).
     fn receive(&mut self) -> Option<BusSignal>;
 
-    /// Wakes this task or thread whenever something has arrived.
+    /// Sets the task or thread to wake when something has arrived.
     fn set_waker(&mut self, waker: Waker);
 }
 
-/// Carries more than [`BusMessage`]s over a node's end of the bus, such as the packets of clients at gateways.
+/// Sends and receives messages other than [`BusMessage`]s over the bus of a node, such as the packets of clients at gateways.
 pub trait BusRelay: Send {
-    /// Handles a message. `false` if it is not one of this relay.
+    /// Handles a message. `false` if it is not a message for this relay.
     fn receive(&mut self, now_ms: u64, from: BusPeer, bytes: &[u8]) -> bool;
 
-    /// The messages that are due.
+    /// The messages to send now.
     fn poll(&mut self, now_ms: u64) -> Vec<(BusPeer, Vec<u8>)>;
 
-    /// Wakes this task or thread when something is due.
+    /// Sets the task or thread to wake when there is something to send.
     fn set_waker(&mut self, waker: Waker);
 }

@@ -1,7 +1,7 @@
-//! A bus by a NATS server: core NATS only, which delivers at most once.
+//! A bus over a NATS server: core NATS only, which delivers at most once.
 //!
-//! A thread of its own holds the connection. It connects again by itself, again and again; what is published meanwhile waits, as much as
-//! the queue holds. One subject per receiver, and one for all, keep the order of each sender.
+//! A thread of its own holds the connection, and reconnects without a limit of attempts. Meanwhile, published messages wait in a bounded queue.
+//! Each receiver has one subject, and there is one for all, so the messages of a sender stay in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,13 +18,13 @@ use super::address::{BusConnectError, parse, with_credentials};
 use super::inbox::BusInbox;
 use super::{BusFull, BusPeer, BusSignal, BusTransport};
 
-/// Between two probes of the connection. Two without a reply end it.
+/// The time between two probes of the connection. Two probes without a reply end it.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The longest pause between two attempts to connect again.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// How many messages the client library holds by itself: to send, beside those that are queued here, and per subscription.
+/// The capacities of the queues in the client library, in messages: to send, in addition to the queue here, and per subscription.
 const CLIENT_SENDING_MAX: usize = 256;
 const CLIENT_RECEIVED_MAX: usize = 8_192;
 
@@ -39,8 +39,8 @@ const CLIENT_RECEIVED_MAX: usize = 8_192;
 /// ```
 #[derive(Clone)]
 pub struct NatsSettings {
-    /// The address: `nats://user:password@host:port`, or `tls://…` for an encrypted connection. Without user and password, or a token in
-    /// their place, only a server on this machine.
+    /// The address: `nats://user:password@host:port`, or `tls://…` for an encrypted connection. A token may stand in the place of the user and
+    /// password. A server on this machine needs neither.
     pub address: String,
     /// The first part of all subjects, so that clusters can share a server. Letters, digits, `-` and `_`.
     pub prefix: String,
@@ -67,7 +67,7 @@ impl NatsSettings {
 }
 
 impl std::fmt::Debug for NatsSettings {
-    /// Without the address, which may contain a password.
+    /// Omits the address, which may contain a password.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("NatsSettings")
@@ -76,7 +76,7 @@ impl std::fmt::Debug for NatsSettings {
     }
 }
 
-/// A connection to a NATS server. Dropping it sends what waits, and ends it.
+/// A connection to a NATS server. Dropping it sends the queued messages, and ends it.
 #[derive(Debug)]
 pub struct NatsTransport {
     prefix: String,
@@ -87,7 +87,7 @@ pub struct NatsTransport {
 }
 
 impl NatsTransport {
-    /// Connects, and subscribes to what is sent to this peer. Blocks until that is done.
+    /// Connects, and subscribes to the messages to this peer and to all. Blocks until that is done.
     ///
     /// # Errors
     /// [`BusConnectError`].
@@ -198,11 +198,11 @@ impl NatsConnection {
         let receiving = tokio::spawn(receive_all(messages, self.inbox.clone()));
         while let Some((subject, bytes)) = to_send.recv().await {
             let length = bytes.len();
-            // It fails only if the client has ended, which it does not.
+            // It fails only if the client has ended. The client ends with this thread.
             let _ = client.publish(subject, bytes.into()).await;
             self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
         }
-        // Without a server, this does not wait.
+        // The timeout ends the wait if the server is away.
         let _ = tokio::time::timeout(PING_INTERVAL, client.flush()).await;
         receiving.abort();
     }
@@ -237,7 +237,7 @@ impl NatsConnection {
         };
         let to_all = subscribe(&self.subject_of_all).await?;
         let mut messages = stream::select(subscribe(&self.subject).await?, to_all);
-        // The server knows both subscriptions when a message to itself arrives.
+        // When a message to this peer itself arrives, the server knows both subscriptions.
         let probe = client
             .publish(self.subject.clone(), Vec::new().into())
             .await;
@@ -262,7 +262,7 @@ fn on_event(inbox: &BusInbox, event: &Event) {
         Event::Connected => inbox.push(BusSignal::Connected),
         Event::Disconnected => inbox.push(BusSignal::Disconnected),
         Event::SlowConsumer(_) => inbox.add_dropped(1),
-        other => tracing::warn!("bus: {other}"),
+        other => tracing::warn!(event = %other, "bus connection reports a problem"),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::node::RequestId;
 use crate::request::{ClusterReply, ClusterRequest, SceneRequest};
 use crate::store::{ClusterStore, ClusterStoreError};
 
-/// Who has sent a request.
+/// The sender of a request, which gets the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LaneCaller {
     Node(RequestId),
@@ -82,7 +82,7 @@ impl Lane {
 }
 
 impl StoreLanes {
-    /// Starts the threads. They end when the lanes are dropped.
+    /// Starts the threads. When the lanes are dropped, they execute the requests that were sent before, and end.
     pub fn start(
         open: &mut dyn FnMut() -> Box<dyn ClusterStore>,
         timeout: Duration,
@@ -105,7 +105,7 @@ impl StoreLanes {
     pub fn send(&self, caller: LaneCaller, request: ClusterRequest) {
         let lane = &self.lanes[Lane::of(&request) as usize];
         let waits = Stopwatch::start();
-        // If the thread has panicked, the request is overdue in time.
+        // If the thread has panicked, the request gets no reply and times out.
         let _ = lane.send(LaneRequest {
             caller,
             request,
@@ -147,9 +147,61 @@ fn work(
             Err(ClusterStoreError::NotExecuted(_)) => Some(ClusterReply::Away),
             Err(ClusterStoreError::Unknown(_)) => None,
         };
-        if replies.send(LaneReply { caller, reply }).is_err() {
-            return;
-        }
+        // Without a receiver, the node has stopped. The requests that it sent before, such as the end of its run, are still executed.
+        let _ = replies.send(LaneReply { caller, reply });
         waker.wake_by_ref();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{ClusterNodeId, NodeRun};
+
+    /// Reports each request, and waits for a permit before it replies.
+    struct BlockingStore {
+        requests: Sender<ClusterRequest>,
+        permits: Receiver<()>,
+    }
+
+    impl ClusterStore for BlockingStore {
+        fn execute(&mut self, request: &ClusterRequest) -> Result<ClusterReply, ClusterStoreError> {
+            self.requests.send(request.clone()).unwrap();
+            self.permits.recv().unwrap();
+            Ok(ClusterReply::Done)
+        }
+    }
+
+    #[test]
+    fn end_of_a_run_is_executed_after_a_save_that_outlasts_the_node() {
+        let (requests, executed) = channel();
+        let mut permits = Vec::new();
+        let mut open = || -> Box<dyn ClusterStore> {
+            let (permit, permitted) = channel();
+            permits.push(permit);
+            let (requests, permits) = (requests.clone(), permitted);
+            Box::new(BlockingStore { requests, permits })
+        };
+        let timeout = Duration::from_secs(600);
+        let lanes = StoreLanes::start(&mut open, timeout, Waker::noop()).unwrap();
+        let node = ClusterNodeId(1);
+        let run = NodeRun { node, run: 1 };
+        let saves = Vec::new();
+        let [save, end] = [
+            ClusterRequest::Save { run, saves },
+            ClusterRequest::EndRun { run },
+        ];
+        lanes.send(LaneCaller::Nodes, save.clone());
+        assert_eq!(executed.recv().unwrap(), save);
+        lanes.send(LaneCaller::Nodes, end.clone());
+        drop(lanes);
+        for permit in &permits {
+            let _ = permit.send(());
+        }
+        drop(requests);
+        assert_eq!(executed.recv().ok(), Some(end));
+        for permit in &permits {
+            let _ = permit.send(());
+        }
     }
 }

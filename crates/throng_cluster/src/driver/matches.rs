@@ -1,28 +1,28 @@
-//! The node's part in matches, and what waits for the tick.
+//! The node's part in matches, and its outputs that wait for the tick.
 
 use crate::ids::NodeRun;
 use crate::matcher::{HostLoad, MatchNode, MatchOutput};
 use crate::node::RequestId;
 use crate::request::{ClusterReply, NodeEntry};
 
-/// Maximum number of outputs that wait for the tick before moves of players are left out; these are repeated.
+/// The number of waiting outputs from which on moves of players are dropped. They are repeated later.
 const WAITING_OUTPUTS_MAX: usize = 4_096;
 
-/// The node's part in matches, and what waits for the tick.
+/// The node's part in matches, and its outputs that wait for the tick.
 pub(super) struct DrivenMatches {
     pub node: MatchNode,
     pub outputs: Vec<MatchOutput>,
 }
 
 impl DrivenMatches {
-    /// Does the work that is due. `run`: that of the node while it may simulate. Returns what the driver has to send.
+    /// Does the work that is due. `run` is the run of the node while it may simulate. Returns the outputs for the driver.
     pub fn poll(
         &mut self,
         now_ms: u64,
         run: Option<NodeRun>,
         nodes: &[NodeEntry],
     ) -> Vec<MatchOutput> {
-        // The matcher adds the players of the matches that it has given to each.
+        // The matcher adds the players of the matches that it has assigned to each node.
         let hosts = nodes
             .iter()
             .filter(|entry| entry.is_alive && !entry.is_draining);
@@ -35,7 +35,7 @@ impl DrivenMatches {
         self.keep(outputs)
     }
 
-    /// Handles a reply; `None`: the outcome of the request is unknown. Returns what the driver has to send.
+    /// Handles a reply; `None`: the outcome of the request is unknown. Returns the outputs for the driver.
     pub fn on_reply(
         &mut self,
         now_ms: u64,
@@ -50,7 +50,7 @@ impl DrivenMatches {
         self.keep(outputs)
     }
 
-    /// Keeps what the tick has to do, and returns the rest.
+    /// Keeps the outputs for the tick, and returns the rest.
     fn keep(&mut self, outputs: Vec<MatchOutput>) -> Vec<MatchOutput> {
         let mut to_send = Vec::new();
         for output in outputs {

@@ -7,9 +7,9 @@
 //!                                 four lanes: heartbeats · writes · reads · matches, each a thread with a store of its own
 //! ```
 //!
-//! The thread of the node sleeps until a reply or a message arrives, and for 10 ms at most. Its clock only decides when requests are sent;
-//! rows decide what happens. A request that waits for a lane for longer than its timeout is dropped. The tick never waits for a store or
-//! the bus.
+//! The thread of the node sleeps until a reply or a message arrives, for 10 ms at most. Its clock decides when requests are sent, and when the
+//! node pauses; everything else is decided by the rows. A request that waits for a lane for longer than its timeout is dropped. The tick never
+//! waits for a store or the bus.
 //!
 //! | file | contains |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | `node_thread` | the thread of the node |
 //! | `lanes` | the threads of the store |
 //! | `matches` | drives the node's part in matches |
-//! | `record_reads` | reads of the records of players elsewhere |
+//! | `record_reads` | reads of the records of players on other nodes |
 
 mod lanes;
 mod matches;

@@ -23,7 +23,8 @@ use crate::presence::{KnownPeer, PeerDirectory, PeerPresence};
 use crate::request::{NodeEntry, SceneDeclaration, SceneEntry};
 use crate::store::ClusterStore;
 
-/// A node that runs, with its threads. Dropping it ends the threads at once, as a crash does: others claim its players when it is late.
+/// A node that runs, with its threads. Dropping it ends its thread without an end of the run, as a crash does: others claim its players after
+/// they have declared it dead.
 pub struct NodeDriver {
     shared: Arc<SharedDriver>,
     thread: Option<JoinHandle<()>>,
@@ -36,7 +37,7 @@ impl std::fmt::Debug for NodeDriver {
     }
 }
 
-/// Wakes the thread of a node as soon as it is known.
+/// Wakes the thread of a node. Before the thread is set, it does nothing.
 #[derive(Default)]
 struct ThreadWaker(std::sync::OnceLock<Thread>);
 
@@ -53,8 +54,8 @@ impl Wake for ThreadWaker {
 }
 
 impl NodeDriver {
-    /// Starts a node. `open` opens a store, once for each lane and once for the start; `connect` is the node's end of the bus, with
-    /// the number of its run. Blocks until both are there, for [`start_timeout`](DriverSettings::start_timeout) and the timeouts of both.
+    /// Starts a node. `open` opens a store, and is called once for the start and once for each lane. `connect` connects the node to the bus, with
+    /// the given run. Blocks until both are ready: for [`start_timeout`](DriverSettings::start_timeout) and the timeouts of both at most.
     ///
     /// # Errors
     /// [`DriverStartError`].
@@ -63,7 +64,7 @@ impl NodeDriver {
         mut open: impl FnMut() -> Box<dyn ClusterStore>,
         connect: impl FnOnce(NodeRun) -> Result<MessageBus, DriverStartError>,
     ) -> Result<Self, DriverStartError> {
-        // Before the store counts the run as alive.
+        // The clock has to start before the store counts the run as alive.
         let clock = Stopwatch::start();
         let node_run = start_run(settings, &mut *open())?;
         let mut bus = connect(node_run)?;
@@ -107,7 +108,7 @@ impl NodeDriver {
         })
     }
 
-    /// Reads or changes the node, at the present time of its clock in milliseconds. The work is done under a lock, so it has to be short.
+    /// Reads or changes the node, at the current time of its clock in milliseconds. `work` runs under a lock, so it has to be short.
     pub fn with_node<T>(&self, work: impl FnOnce(&mut ClusterNode, u64) -> T) -> T {
         self.with_state(|state, now_ms| work(&mut state.node, now_ms))
     }
@@ -123,8 +124,8 @@ impl NodeDriver {
         done
     }
 
-    /// Sends or takes messages to players, at the present time of the node's clock in milliseconds, with the newest list of nodes. The work is
-    /// done under a lock, so it has to be short.
+    /// Sends or takes messages to players, at the current time of the node's clock in milliseconds, with the newest list of nodes. `work` runs
+    /// under a lock, so it has to be short.
     pub fn with_messages<T>(
         &self,
         work: impl FnOnce(&mut PlayerMessenger, u64, &[NodeEntry]) -> T,
@@ -137,7 +138,7 @@ impl NodeDriver {
         done
     }
 
-    /// Reads of records for the tick.
+    /// Requests reads of records, or takes their results. `work` runs under a lock, so it has to be short.
     #[cfg(feature = "bevy")]
     pub(crate) fn with_record_reads<T>(&self, work: impl FnOnce(&mut RecordReads, u64) -> T) -> T {
         let done = work(&mut self.shared.state().records, self.shared.now_ms());
@@ -145,26 +146,26 @@ impl NodeDriver {
         done
     }
 
-    /// Carries more over the bus, such as the packets of clients at gateways. Returns the former relay, if there was one.
+    /// Sets what sends and receives other messages over the bus of the node, such as `GatewayPort` for the clients at
+    /// gateways. Returns the former relay, if there was one.
     pub fn set_relay(&self, mut relay: Box<dyn BusRelay>) -> Option<Box<dyn BusRelay>> {
         relay.set_waker(self.waker.clone());
         self.shared.state().relay.replace(relay)
     }
 
-    /// The run of a node that is alive, by its name; from the list that the store has sent last.
+    /// The run of a living node with this name, by the last list of the store.
     #[must_use]
     pub fn node_named(&self, name: &str) -> Option<NodeRun> {
         self.shared.state().node_named(name)
     }
 
-    /// This node takes part in matches from now on: it can queue players, play matches, and be the matcher. Call it once, before players
-    /// come.
+    /// Makes this node take part in matches: it can queue players, play matches, and be the matcher. Call it once, before players arrive.
     pub fn open_matches(&self, node: MatchNode) {
         let outputs = Vec::new();
         self.with_state(|state, _| state.matches = Some(DrivenMatches { node, outputs }));
     }
 
-    /// Reads or changes the node's part in matches; `None` if it takes no part. The work is done under a lock, so it has to be short.
+    /// Reads or changes the node's part in matches; `None` if it takes no part. `work` runs under a lock, so it has to be short.
     pub fn with_matches<T>(&self, work: impl FnOnce(&mut MatchNode) -> T) -> Option<T> {
         self.with_state(|state, _| {
             let matches = state.matches.as_mut();
@@ -172,7 +173,7 @@ impl NodeDriver {
         })
     }
 
-    /// What the tick has to do for matches since the last call. The driver itself sends requests to the store and wake-ups.
+    /// Takes the outputs of matches that the tick has to handle. The driver itself sends the requests to the store and the wake-ups.
     pub fn take_match_outputs(&self) -> Vec<MatchOutput> {
         self.with_state(|state, _| {
             let matches = state.matches.as_mut();
@@ -180,13 +181,13 @@ impl NodeDriver {
         })
     }
 
-    /// All nodes, as the store has sent them last.
+    /// All nodes, by the last list of the store.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeEntry> {
         self.shared.state().nodes.clone()
     }
 
-    /// The nodes and gateways that are there, by their presence on the bus.
+    /// The nodes and gateways whose presence this node receives. O(peers).
     #[must_use]
     pub fn peers(&self) -> Vec<(BusPeer, KnownPeer)> {
         let state = self.shared.state();
@@ -194,8 +195,8 @@ impl NodeDriver {
         peers.map(|(peer, known)| (peer, known.clone())).collect()
     }
 
-    /// Adds scenes that the cluster has to run, as soon as the store can be reached. Scenes that the store knows stay as they are, also their
-    /// specifications, so all nodes may declare the same ones when they start.
+    /// Adds scenes that the cluster has to run, as soon as the store can be reached. Scenes that the store knows keep their specifications, so
+    /// all nodes may declare the same scenes when they start.
     pub fn declare_scenes(&self, scenes: impl IntoIterator<Item = SceneDeclaration>) {
         self.with_node(|node, _| node.declare_scenes(scenes));
     }
@@ -206,7 +207,7 @@ impl NodeDriver {
         self.with_node(|node, now_ms| node.scenes(now_ms).cloned().collect())
     }
 
-    /// The run that runs a scene, as the store has said last; `None` if no node that is alive runs it. O(log n).
+    /// The run that runs a scene, by the last list of the store; `None` if no living node runs it. O(log n).
     #[must_use]
     pub fn scene_owner(&self, name: &str) -> Option<NodeRun> {
         self.with_node(|node, now_ms| node.scene_owner(name, now_ms))
@@ -218,14 +219,14 @@ impl NodeDriver {
         self.with_node(|node, _| node.set_load(load));
     }
 
-    /// Whether this node drains: it gives up its scenes and claims none, as the store has said last.
+    /// Whether this node drains, by the last list of the store: it gives up its scenes and claims none.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.with_node(|node, _| node.is_draining())
     }
 
-    /// Makes this node drain, or ends that, as soon as the store can be reached: what
-    /// [`SceneRequest::SetDraining`](crate::SceneRequest::SetDraining) does for an operator. A new process of the node does not drain.
+    /// Starts or ends a drain of this node, as soon as the store can be reached. It has the effect of a
+    /// [`SceneRequest::SetDraining`](crate::SceneRequest::SetDraining) of an operator. A new process of the node does not drain.
     pub fn set_draining(&self, is_draining: bool) {
         self.with_node(|node, _| node.set_draining(is_draining));
     }
@@ -242,8 +243,8 @@ impl NodeDriver {
         self.shared.state().bus.stats()
     }
 
-    /// Ends the node in order: others may claim what it still owns at once, and it may start again at once. Move or log out its players
-    /// before. Waits for the thread of the node, not for the store.
+    /// Stops the node and ends its run: others may claim what it still owns at once, and the node may start again at once. Move or log out its
+    /// players before. Waits for the thread of the node, not for the store.
     pub fn stop(mut self) {
         self.shared.ends_run.store(true, Ordering::Release);
         self.end();

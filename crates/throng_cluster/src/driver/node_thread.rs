@@ -30,11 +30,11 @@ pub struct DriverStats {
     pub not_executed: u64,
     /// Requests with an unknown outcome.
     pub unknown: u64,
-    /// Messages of the bus that were no message for a node.
+    /// Messages of the bus that a node cannot read.
     pub unreadable: u64,
 }
 
-/// What the thread and the tick share.
+/// The state that the thread and the tick share, under a lock.
 pub(super) struct DriverState {
     pub node: ClusterNode,
     pub bus: MessageBus,
@@ -47,14 +47,14 @@ pub(super) struct DriverState {
     pub stats: DriverStats,
 }
 
-/// Shared by the handle and the thread.
+/// The data that the handle and the thread share.
 pub(super) struct SharedDriver {
     pub state: Mutex<DriverState>,
     pub clock: Stopwatch,
     pub nodes_interval: Duration,
     /// The thread has to end.
     pub ends: AtomicBool,
-    /// And others may claim what the node owns at once.
+    /// The thread has to end the run, too.
     pub ends_run: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl SharedDriver {
     }
 }
 
-/// Runs until the handle is dropped, or another process runs as this node.
+/// Runs until the handle is dropped or stopped, or another process runs as this node.
 pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
     let nodes_interval_ms = u64::try_from(shared.nodes_interval.as_millis()).unwrap_or(u64::MAX);
     let (mut next_nodes_ms, mut is_reading_nodes) = (0, false);
@@ -98,7 +98,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
             (next_nodes_ms, is_reading_nodes) = (now_ms + nodes_interval_ms, true);
             lanes.send(LaneCaller::Nodes, ClusterRequest::ReadNodes);
         } else if now_ms >= next_nodes_ms + 10 * nodes_interval_ms {
-            // The request was dropped in its lane.
+            // The lane has dropped the request.
             is_reading_nodes = false;
         }
         drop(state);
@@ -115,7 +115,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
 }
 
 impl DriverState {
-    /// Another node says that something has changed for this one, or that was lost.
+    /// Reads the rows soon: another node has sent a wake-up, or one may be missing.
     fn on_wake(&mut self, now_ms: u64) {
         self.node.on_wake(now_ms);
         if let Some(matches) = &mut self.matches {
@@ -130,7 +130,7 @@ impl DriverState {
         self.dispatch_matches(outputs.unwrap_or_default(), lanes);
     }
 
-    /// `None`: the outcome of the request is unknown.
+    /// Handles a reply about matches; `None`: the outcome of the request is unknown.
     fn on_match_reply(
         &mut self,
         now_ms: u64,
@@ -191,7 +191,7 @@ impl DriverState {
         }
     }
 
-    /// Sends what the messenger has, and what the tick wants to read.
+    /// Sends the messages of the messenger, and the reads of the messenger and the tick.
     fn poll_messages(&mut self, now_ms: u64, lanes: &StoreLanes) {
         for output in self.messenger.poll(now_ms) {
             match output {
@@ -230,12 +230,12 @@ impl DriverState {
             }
         };
         if let Err(error) = self.bus.send(to, &message.to_bytes()) {
-            // The receiver polls, or the message is repeated.
+            // A receiver of wake-ups also reads by time, and routes are repeated.
             tracing::debug!(%error, "bus message not sent");
         }
     }
 
-    /// Broadcasts the presence of the node, and follows that of gateways.
+    /// Broadcasts the presence of the node, and adds or removes gateways by theirs.
     fn poll_presence(&mut self, now_ms: u64) {
         let (load, is_draining) = (self.node.load(), self.node.is_draining());
         self.directory.set_load(load, is_draining);
@@ -257,7 +257,7 @@ impl DriverState {
         }
     }
 
-    /// Sends what the relay has.
+    /// Sends the messages of the relay.
     fn poll_relay(&mut self, now_ms: u64) {
         let Some(relay) = &mut self.relay else {
             return;
@@ -277,7 +277,7 @@ impl DriverState {
                 }
                 (from, bytes)
             }
-            // What is missing may have been a wake-up.
+            // A missing message may have been a wake-up.
             BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {
                 return self.on_wake(now_ms);
             }
@@ -301,14 +301,14 @@ impl DriverState {
             }
             _ => {
                 self.stats.unreadable += 1;
-                tracing::debug!(%from, "bus message is none for a node");
+                tracing::debug!(%from, "bus message not read: it is none for a node");
             }
         }
     }
 
-    /// The newest run of a node that is alive.
+    /// The run of a living node with this name.
     pub fn node_named(&self, name: &str) -> Option<NodeRun> {
-        // The owner of a scene may be newer than the list of nodes.
+        // The list of scenes may contain a node that is newer than the list of nodes.
         let mut nodes = self.nodes.iter().chain(&self.node.scene_table().nodes);
         let entry = nodes.find(|entry| entry.name == name && entry.is_alive)?;
         Some(entry.run)

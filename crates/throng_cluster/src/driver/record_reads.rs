@@ -1,16 +1,16 @@
-//! Reads of the records of players elsewhere, for the tick: one at a time.
+//! Reads of the records of players on other nodes, for the tick: one at a time.
 
 use throng_core::ids::PlayerId;
 
 use crate::request::PlayerEntry;
 
-/// After which a read counts as failed, in milliseconds: its request may have been dropped.
+/// The time after which a read has failed, in milliseconds: its request may have been dropped.
 const READ_TIMEOUT_MS: u64 = 1_000;
 
 /// The result of a read: the requested players, and the known ones among them; `None` if it failed.
 pub(crate) type RecordsRead = (Vec<PlayerId>, Option<Vec<PlayerEntry>>);
 
-/// The read that is pending, or whose result waits to be taken.
+/// The pending read, or its result until that is taken.
 #[derive(Debug, Default)]
 pub(crate) struct RecordReads {
     number: u64,
@@ -25,18 +25,18 @@ pub(crate) struct RecordReads {
     allow(dead_code, reason = "only the tick of an app reads records")
 )]
 impl RecordReads {
-    /// Requests the records of players. Call this again after the result was taken only.
+    /// Requests the records of players. Call it again only after the result was taken.
     pub fn request(&mut self, players: Vec<PlayerId>) {
         self.number += 1;
         (self.players, self.sent_ms) = (players, None);
     }
 
-    /// The result of the read, once.
+    /// Takes the result of the read, if there is one.
     pub const fn take(&mut self) -> Option<RecordsRead> {
         self.result.take()
     }
 
-    /// The read that is to be sent, with its number.
+    /// The number and the players of the read to send, if it is not sent yet. Fails a read that is overdue.
     pub fn poll(&mut self, now_ms: u64) -> Option<(u64, Vec<PlayerId>)> {
         if self.players.is_empty() {
             return None;
@@ -58,7 +58,7 @@ impl RecordReads {
         }
     }
 
-    /// Takes a reply. One to a read that has failed already is ignored.
+    /// Handles a reply. A reply to a read that has failed already is ignored.
     pub fn on_reply(&mut self, number: u64, found: Option<Vec<PlayerEntry>>) {
         if number == self.number && !self.players.is_empty() {
             self.result = Some((std::mem::take(&mut self.players), found));

@@ -12,7 +12,7 @@ use crate::node::NodeSettings;
 use crate::request::{ClusterReply, ClusterRequest, NODE_LATE_AFTER_MS, RefusedWrite};
 use crate::store::ClusterStore;
 
-/// Between two attempts to start.
+/// The time between two attempts to start.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Settings of a [`NodeDriver`](super::NodeDriver).
@@ -27,7 +27,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverSettings {
-    /// The name of the node. No two processes of one name run at the same time.
+    /// The name of the node. Two processes with the same name never run at the same time.
     pub name: String,
     /// Times and limits of the node.
     pub node: NodeSettings,
@@ -35,12 +35,12 @@ pub struct DriverSettings {
     pub messages: MessengerSettings,
     /// The id of the game and its version, as in connect tokens. Gateways and nodes with another one are ignored.
     pub protocol_id: u64,
-    /// Gateways that have to know where players are, in addition to those that broadcast their presence.
+    /// Gateways that get routes to the players, in addition to those that broadcast their presence.
     pub gateways: Vec<GatewayId>,
-    /// How long a start waits for a process of the same name that has crashed, or for the store. By default twice
+    /// How long a start waits for the store, and until a crashed process of the same name is late. By default twice
     /// [`NODE_LATE_AFTER_MS`](crate::NODE_LATE_AFTER_MS).
     pub start_timeout: Duration,
-    /// Between two reads of the list of nodes.
+    /// The time between two reads of the list of nodes.
     pub nodes_interval: Duration,
 }
 

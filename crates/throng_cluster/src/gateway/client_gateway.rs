@@ -67,7 +67,7 @@ impl ConnectionHandler for SharedGateway {
     }
 }
 
-/// A gateway. Dropping it ends its thread; its clients are then lost at their nodes.
+/// A gateway. Dropping it ends its thread. Its clients are then lost at their nodes.
 pub struct ClientGateway {
     shared: Arc<SharedGateway>,
     thread: Option<JoinHandle<()>>,
@@ -110,13 +110,13 @@ impl ClientGateway {
         }
     }
 
-    /// What endpoints, such as [`UdpServer`](throng_net::UdpServer), pass clients and messages to.
+    /// The handler for endpoints, such as [`UdpServer`](throng_net::UdpServer). They pass clients and messages to it.
     #[must_use]
     pub fn handler(&self) -> Arc<dyn ConnectionHandler> {
         self.shared.clone()
     }
 
-    /// Starts the thread, which passes packets of nodes to this sink: that of the endpoints. Call it once.
+    /// Starts the thread. It passes packets of nodes to `sink`, which is the sink of the endpoints. Call it once.
     ///
     /// # Errors
     /// If the system cannot start a thread.
@@ -142,7 +142,7 @@ impl ClientGateway {
         self.shared.state().links.is_linked(BusPeer::Node(node))
     }
 
-    /// The nodes and gateways that are there, by their presence on the bus.
+    /// The nodes and gateways whose presence this gateway receives. O(peers).
     #[must_use]
     pub fn peers(&self) -> Vec<(BusPeer, KnownPeer)> {
         let state = self.shared.state();
@@ -150,32 +150,32 @@ impl ClientGateway {
         peers.map(|(peer, known)| (peer, known.clone())).collect()
     }
 
-    /// Another process with the id of this gateway, which has started later: then stop this one.
+    /// A newer process with the id of this gateway, if there is one. Then stop this one.
     #[must_use]
     pub fn clash(&self) -> Option<PeerClash> {
         self.shared.state().nodes.directory.clash().cloned()
     }
 
-    /// Closes all clients with this reason, accepts no more, and says so to nodes and other gateways. Stop the endpoints after it, so that
-    /// clients receive the reason. O(clients).
+    /// Closes all clients with this reason, accepts no more, and notifies nodes and other gateways. Stop the endpoints after
+    /// [`is_closed`](Self::is_closed), so that clients receive the reason. O(clients).
     pub fn close(&self, reason: CloseReason) {
         self.shared.state().close_all(reason);
         self.shared.unpark();
     }
 
-    /// Whether [`close`](Self::close) has passed all closes to the endpoints.
+    /// Whether all closes of [`close`](Self::close) were passed to the endpoints.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.state().is_closed()
     }
 
-    /// The clients that are connected now.
+    /// The number of clients that are connected now.
     #[must_use]
     pub fn client_count(&self) -> usize {
         self.shared.state().client_count()
     }
 
-    /// Where the inputs of a player go, as nodes have said; `None` before the first time.
+    /// The newest route of a player; `None` before the first.
     #[must_use]
     pub fn route(&self, player: PlayerId) -> Option<PlayerRoute> {
         self.shared.state().routes.get(player)

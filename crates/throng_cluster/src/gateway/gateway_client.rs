@@ -10,16 +10,16 @@ use super::packet_numbers::PacketNumbers;
 use crate::bus::BusPeer;
 use crate::link::LinkClient;
 
-/// Which node has a client.
+/// The node of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientHome {
-    /// This one; it is this client there.
+    /// The client is at this node, with this number.
     Node(BusPeer, LinkClient),
-    /// None until then. It may be this one again.
+    /// The client has no node, and waits for one until a time.
     Waiting {
-        /// The node that had it last, or is to have it first.
+        /// The node that had it last, or that is to have it first. It may get the client again.
         node: BusPeer,
-        /// When it is closed.
+        /// The time when the client is closed.
         until_ms: u64,
     },
 }
@@ -30,10 +30,10 @@ pub(super) struct GatewayClient {
     pub player: PlayerId,
     pub home: ClientHome,
     pub numbers: PacketNumbers,
-    /// Its session has begun: nodes that take it over open it without another login.
+    /// Its session has begun. A node that takes it over continues the session without another login.
     pub is_welcome: bool,
     info: ConnectionInfo,
-    /// What it has sent to nodes.
+    /// The numbers of the messages that it has sent to nodes.
     sent: ContinuedConnection,
     kept: KeptMessages,
 }
@@ -51,12 +51,12 @@ impl GatewayClient {
         }
     }
 
-    /// Whether it can be given to another node: what it has sent before its welcome is known.
+    /// Whether another node can take it over: it is welcome, or all messages that it has sent are kept.
     pub const fn can_move(&self) -> bool {
         self.is_welcome || !self.kept.is_incomplete
     }
 
-    /// The node takes it over: what the node has to know, and the messages that follow.
+    /// Begins its time at a node. Returns the connection for the node, and the messages that follow it.
     pub fn begin_node(&mut self) -> (ConnectionInfo, VecDeque<Vec<u8>>) {
         self.numbers.begin_node();
         let messages = std::mem::take(&mut self.kept.messages);
@@ -90,19 +90,19 @@ impl GatewayClient {
         }
     }
 
-    /// Keeps a message for its next node. `false` if that is too much.
+    /// Keeps a message for its next node. `false` if there is no room.
     pub fn keep(&mut self, message: &[u8], limits: KeptLimits) -> bool {
         self.kept.push(message, limits)
     }
 
-    /// Its node has welcomed it: its login is not needed any more.
+    /// Marks it as welcomed by its node, and drops the kept messages of its login.
     pub fn welcome(&mut self) {
         self.is_welcome = true;
         self.kept = KeptMessages::default();
     }
 }
 
-/// How much is kept for a client.
+/// Limits of the messages that are kept for a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptLimits {
     pub messages_max: usize,
@@ -119,7 +119,7 @@ struct KeptMessages {
 }
 
 impl KeptMessages {
-    /// Adds a message. At the limit, older inputs are dropped: of several, the newest counts. `false` if there is no room.
+    /// Adds a message. At the limit, the oldest inputs are dropped, since newer ones replace them. `false` if there is no room.
     fn push(&mut self, message: &[u8], limits: KeptLimits) -> bool {
         while self.messages.len() >= limits.messages_max
             || self.bytes + message.len() > limits.bytes_max

@@ -1,4 +1,4 @@
-//! The node's end: its clients at gateways, as a transport of its own.
+//! The node's end of the links: its clients at gateways, as a transport.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,18 +18,18 @@ use crate::link::{LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};
 pub struct GatewayPortStats {
     /// Clients that have connected at a gateway.
     pub connected: u64,
-    /// Clients for whom this node had no room.
+    /// Clients that the server of this node refused.
     pub refused: u64,
     /// Clients closed because too much waited for them.
     pub behind: u64,
-    /// Clients lost because their gateway is gone.
+    /// Clients lost with the link to their gateway.
     pub lost: u64,
-    /// Messages of gateways that could not be read, or were about an unknown client.
+    /// Messages of gateways that could not be read, or that do not fit the state of their client.
     pub unreadable: u64,
 }
 
 /// The clients of a node at gateways. Give it to [`NodeDriver::set_relay`](crate::NodeDriver::set_relay), and its [`sink`](Self::sink) to
-/// the outbox. Clones are the same port.
+/// the outbox. Clones share the port.
 #[derive(Clone)]
 pub struct GatewayPort(Arc<Mutex<PortState>>);
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for GatewayPort {
     }
 }
 
-/// A client, as its gateway knows it.
+/// A client by its gateway and its number there.
 type RemoteClient = (BusPeer, LinkClient);
 
 struct PortState {
@@ -55,8 +55,8 @@ struct PortState {
 }
 
 impl GatewayPort {
-    /// The port of a node. `run` is the number of its [run](crate::NodeRun::run) when its process started; `handler` is the server that
-    /// the clients are for.
+    /// The port of a node. `run` is the number of its [run](crate::NodeRun::run) when its process started. `handler` is the server for the
+    /// clients.
     #[must_use]
     pub fn new(run: u64, settings: LinkSettings, handler: Arc<dyn ConnectionHandler>) -> Self {
         Self(Arc::new(Mutex::new(PortState {
@@ -74,7 +74,7 @@ impl GatewayPort {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A sink for the outbox of the node. Packets of clients that are at no gateway go to `others`.
+    /// A sink for the outbox of the node. Packets for clients that are not at a gateway go to `others`.
     #[must_use]
     pub fn sink(&self, others: Option<Box<dyn PacketSink>>) -> GatewaySink {
         GatewaySink {
@@ -162,13 +162,13 @@ impl PortState {
                 self.links.forget(remote.0, remote.1);
                 self.handler.disconnect(client, reason);
             }
-            // Of a client that this node has closed.
+            // This node has closed the client.
             (Some(RelayedMessage::Input(_) | RelayedMessage::Disconnected(_)), None) => {}
             _ => self.stats.unreadable += 1,
         }
     }
 
-    /// A gateway is gone, with all its clients.
+    /// Disconnects all clients of a gateway whose link is lost.
     fn lose(&mut self, gateway: BusPeer) {
         let lost = self
             .clients
@@ -212,7 +212,7 @@ impl PortState {
     }
 }
 
-/// What a node sends to a client.
+/// A packet for a client, or the end of its connection.
 enum GatheredPacket {
     Packet(Channel, usize),
     Close(CloseReason),

@@ -20,21 +20,21 @@ pub struct GatewaySettings {
     pub name: String,
     /// The id of the game and its version, as in connect tokens. Nodes with another one get no clients.
     pub protocol_id: u64,
-    /// Nodes for clients whose player is not known to be on a node, in addition to those that broadcast their presence.
+    /// Nodes for clients without a route to their player, in addition to the nodes that broadcast their presence.
     pub login_nodes: BTreeSet<ClusterNodeId>,
     /// Times and limits of the links to nodes.
     pub links: LinkSettings,
-    /// How long a client whose node is gone waits for another one to claim its player, in milliseconds. Then it is closed.
+    /// How long a client waits for a node, in milliseconds, for example until another node has claimed its player. Then it is closed.
     pub node_wait_ms: u64,
-    /// Maximum number of messages of a client that wait for its next node. Beyond it, older *Inputs* are dropped; a client without any is
-    /// closed.
+    /// Maximum number of messages of a client that wait for its next node. At the limit, the oldest *Input* is dropped. If there is none, the
+    /// client is closed.
     pub waiting_messages_max: usize,
     /// The same in bytes.
     pub waiting_bytes_max: usize,
 }
 
 impl Default for GatewaySettings {
-    /// No nodes for logins; clients wait for five seconds, with 256 messages or 64 KiB.
+    /// Only nodes that broadcast their presence. Clients wait for 5 s, with up to 256 messages and 64 KiB.
     fn default() -> Self {
         Self {
             name: String::new(),

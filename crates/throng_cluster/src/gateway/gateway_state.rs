@@ -1,4 +1,4 @@
-//! What the endpoints and the thread of a gateway share.
+//! The state that the endpoints and the thread of a gateway share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,21 +22,21 @@ use crate::routes::PlayerRoutes;
 pub struct GatewayStats {
     /// Clients that have connected.
     pub connected: u64,
-    /// Clients that no node could take, or whose token names no player.
+    /// Clients refused because no node is linked, their token names no player, or the gateway closes.
     pub refused: u64,
     /// Clients replaced by a newer one of their player.
     pub replaced: u64,
-    /// How often a node took a client over, from another one or again.
+    /// Take-overs: a client went to another node, or to the same one again.
     pub taken_over: u64,
-    /// Clients closed because their node is gone, and no other one had their player in time.
+    /// Clients closed because they had no node in time, or could not go to another one.
     pub lost: u64,
-    /// Clients closed because no node takes what they send.
+    /// Clients closed because too many of their messages wait.
     pub stuck: u64,
     /// Packets passed to clients.
     pub packets: u64,
     /// Messages of clients passed to nodes.
     pub inputs: u64,
-    /// Packets of a node that has lost their client.
+    /// Messages of a node about a client that has left it.
     pub late: u64,
     /// Messages of nodes that could not be read.
     pub unreadable: u64,
@@ -50,14 +50,14 @@ pub(super) struct GatewayState {
     pub nodes: LoginNodes,
     settings: GatewaySettings,
     pub routes: PlayerRoutes,
-    /// No client is accepted any more.
+    /// Whether the gateway accepts no more clients.
     is_closing: bool,
     clients: BTreeMap<ClientId, GatewayClient>,
     /// The newest client of each player.
     by_player: BTreeMap<PlayerId, ClientId>,
-    /// Those with a node, by their ids there. An id is used for one stay at one node.
+    /// The clients with a node, by their numbers there. Each number is used for one stay at one node.
     at_nodes: BTreeMap<LinkClient, ClientId>,
-    /// Those without one.
+    /// The clients without a node.
     waiting: BTreeSet<ClientId>,
     closing: Vec<(ClientId, CloseReason)>,
     last_client: u32,
@@ -111,7 +111,8 @@ impl GatewayState {
         Some(BusPeer::Node(route.node))
     }
 
-    /// The node for a client that is not logged in: that of its player, or the one for logins with the fewest clients.
+    /// The node for a client that is not logged in: the linked node of its player's route, or the linked node for logins with the fewest clients.
+    /// O(clients).
     fn node_for_login(&self, player: PlayerId) -> Option<BusPeer> {
         let route = self.route_of(player);
         if let Some(node) = route.filter(|node| self.links.is_linked(*node)) {
@@ -126,7 +127,7 @@ impl GatewayState {
         let nodes = self.nodes.open().into_iter().map(BusPeer::Node);
         let linked = nodes.filter(|node| self.links.is_linked(*node));
         let fewest = linked.min_by_key(|node| counts.get(node).copied().unwrap_or(0));
-        // A player whose node is not linked may be claimed by another one soon.
+        // Without any linked node for logins, wait for the node of the route.
         fewest.or(route)
     }
 
@@ -137,7 +138,7 @@ impl GatewayState {
         }
     }
 
-    /// Gives a client to a node. O(clients).
+    /// Accepts a client, and gives it to a node. O(clients).
     pub fn connect(&mut self, info: ConnectionInfo) -> Option<ClientId> {
         let client = if self.is_closing {
             None
@@ -166,7 +167,7 @@ impl GatewayState {
         let client = ClientId(self.last_client.checked_add(1)?);
         self.last_client = client.0;
         if let Some(older) = self.by_player.insert(player, client) {
-            // Its session is kept, so that the newer one can resume it.
+            // Lost, not closed: the node keeps the session, so that the newer client can resume it.
             self.end(older, DisconnectReason::Lost);
             self.closing.push((older, CloseReason::Replaced));
             self.stats.replaced += 1;
@@ -185,7 +186,8 @@ impl GatewayState {
         }
     }
 
-    /// Gives a waiting client to a node, if that is linked. O(messages that the client has sent meanwhile).
+    /// Gives a waiting client to its node, if that is linked. O(messages that the client has sent meanwhile); O(clients) if it needs another
+    /// node.
     fn find_node(&mut self, client: ClientId) {
         let Some(waiting) = self.clients.get(&client) else {
             return;
@@ -231,7 +233,7 @@ impl GatewayState {
         }
     }
 
-    /// Passes on what a client has sent.
+    /// Passes a message of a client to its node, or keeps it for the next one.
     pub fn receive(&mut self, client: ClientId, message: &[u8]) {
         let limits = self.limits();
         let Some(sender) = self.clients.get_mut(&client) else {
@@ -257,7 +259,7 @@ impl GatewayState {
         }
     }
 
-    /// The connection of a client has ended.
+    /// Removes a client whose connection has ended.
     pub fn end(&mut self, client: ClientId, reason: DisconnectReason) {
         if let Some(ended) = self.remove(client)
             && let ClientHome::Node(node, link_client) = ended.home
@@ -271,14 +273,14 @@ impl GatewayState {
         self.is_closing = true;
         let clients: Vec<ClientId> = self.clients.keys().copied().collect();
         for client in clients {
-            // Not closed by the client: it may resume at another gateway.
+            // The nodes keep the sessions, so that clients can resume them at another gateway.
             self.close(client, reason);
         }
         let last = self.nodes.directory.end();
         let _ = self.bus.send(BusPeer::All, &last);
     }
 
-    /// Whether all clients were closed, and all nodes know it.
+    /// Whether all closes were passed to the endpoints and sent to the nodes.
     pub fn is_closed(&self) -> bool {
         self.is_closing && self.closing.is_empty()
     }
@@ -287,7 +289,7 @@ impl GatewayState {
         self.clients.len()
     }
 
-    /// Ends a client from this side.
+    /// Closes a client from this side.
     fn close(&mut self, client: ClientId, reason: CloseReason) {
         self.end(client, DisconnectReason::Lost);
         self.closing.push((client, reason));
@@ -310,7 +312,7 @@ impl GatewayState {
         self.links.push_last(node, link_client, &self.buffer);
     }
 
-    /// Handles what has arrived, and sends what waits.
+    /// Handles received messages, and sends what is due.
     pub fn step(&mut self, now_ms: u64, sink: &mut dyn PacketSink) {
         self.now_ms = now_ms;
         while let Some(event) = self.bus.receive() {
@@ -325,7 +327,7 @@ impl GatewayState {
                 }
                 BusEvent::Refused(refusal) => self.nodes.directory.on_refused(refusal),
                 BusEvent::Disconnected => tracing::warn!("bus disconnected; connecting again"),
-                // Links notice what is missing.
+                // Links detect and repeat missing messages.
                 BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {}
             }
         }
@@ -340,12 +342,12 @@ impl GatewayState {
         self.follow_presence(now_ms);
         let bus = &mut self.bus;
         self.links.poll(now_ms, |peer, piece| {
-            // What is not sent is repeated.
+            // A piece that is not sent is repeated.
             let _ = bus.send(peer, &piece);
         });
     }
 
-    /// Broadcasts the presence of this gateway, and greets all nodes.
+    /// Broadcasts the presence of this gateway, and greets all known nodes.
     fn follow_presence(&mut self, now_ms: u64) {
         let load = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
         self.nodes.directory.set_load(load, self.is_closing);
@@ -374,7 +376,7 @@ impl GatewayState {
 
     fn on_bus_message(&mut self, from: BusPeer, bytes: &[u8]) {
         let Some(BusMessage::Route(route)) = BusMessage::from_bytes(bytes) else {
-            // Announcements go to all, but are for nodes.
+            // Announcements to players are sent to all peers, but are only for nodes.
             self.stats.unreadable += u64::from(!is_announcement(bytes));
             return;
         };
@@ -388,7 +390,7 @@ impl GatewayState {
         }
     }
 
-    /// Takes a client from its node if its player is on another one now.
+    /// Moves a client to another node if its player is there now.
     fn follow_route(&mut self, client: ClientId) {
         let Some(moving) = self.clients.get(&client) else {
             return;
@@ -403,7 +405,7 @@ impl GatewayState {
         }
     }
 
-    /// A client has no node any more; probably it gets this one.
+    /// Makes a client wait for a node, which is known or probable.
     fn wait_for(&mut self, client: ClientId, node: BusPeer) {
         let home = self.waits_for(node);
         let Some(waiting) = self.clients.get_mut(&client) else {
@@ -449,7 +451,7 @@ impl GatewayState {
         let Some((client, receiver)) =
             client.and_then(|client| Some((client, self.clients.get_mut(&client)?)))
         else {
-            // Of a client that has gone, or has another node, packets may still be under way.
+            // Packets may arrive after the client has left the node.
             self.stats.late += 1;
             return;
         };

@@ -10,7 +10,7 @@ use crate::presence::PeerDirectory;
 #[derive(Debug)]
 pub(super) struct LoginNodes {
     pub directory: PeerDirectory,
-    /// Nodes of the settings, which need no presence.
+    /// The nodes of the settings. They need no presence.
     fixed: BTreeSet<ClusterNodeId>,
 }
 
@@ -29,7 +29,7 @@ impl LoginNodes {
         fixed.chain(self.directory.login_nodes()).collect()
     }
 
-    /// All nodes that are there or in the settings, by ascending id.
+    /// All nodes that broadcast their presence or are in the settings, by ascending id.
     pub fn all(&self) -> BTreeSet<ClusterNodeId> {
         let present = self.directory.peers().filter_map(|(peer, _)| match peer {
             BusPeer::Node(node) => Some(node),

@@ -1,11 +1,11 @@
-//! The numbers of packets to a client. Every node counts from 0; for the client they go on when another node takes it over.
+//! The numbers of packets to a client. Every node counts from 0; the client needs numbers that continue when another node takes it over.
 
 use throng_protocol::wire::{
     Channel, FRAGMENT, PACKET_HEADER_BYTES, PacketHeader, ServerMessage, SessionNotice, WireReader,
     is_newer,
 };
 
-/// Translates the packets of nodes, which follow each other, into those of one connection.
+/// Translates the packets of one node after another into those of one connection.
 #[derive(Debug, Default)]
 pub(super) struct PacketNumbers {
     /// The next numbers for the client: packets by channel, and split messages.
@@ -13,7 +13,7 @@ pub(super) struct PacketNumbers {
     next_long: u16,
     /// The epoch of its last reliable packet; `None` before the first.
     epoch: Option<u8>,
-    /// What is added to the numbers of the present node.
+    /// Added to the numbers of the current node.
     added: [u16; 2],
     added_long: u16,
     /// `None` before the first reliable packet of the node.
@@ -21,14 +21,14 @@ pub(super) struct PacketNumbers {
 }
 
 impl PacketNumbers {
-    /// The packets of another connection to a node follow: its numbers begin at 0.
+    /// The next packets come from another connection to a node, whose numbers begin at 0.
     pub const fn begin_node(&mut self) {
         (self.added, self.added_long) = (self.next, self.next_long);
         self.added_epoch = None;
     }
 
-    /// Gives a packet of the node the numbers for the client. `false`: drop it, because it is none, or precedes the first reliable packet of
-    /// its node and so is about a scene that the client does not know.
+    /// Replaces the numbers of a packet by those for the client. `false`: drop the packet, because it is invalid, or because it precedes the first
+    /// reliable packet of its node and is about a scene that the client does not know.
     pub fn translate(&mut self, packet: &mut [u8]) -> bool {
         let Ok(mut header) = PacketHeader::read(&mut WireReader::new(packet)) else {
             return false;
@@ -38,7 +38,7 @@ impl PacketNumbers {
             (Some(added), _) => added,
             (None, _) if !is_reliable => return false,
             (None, None) => 0,
-            // Older than this are all packets of the former nodes, also late ones.
+            // Higher than the epochs of all packets of former nodes, including late ones.
             (None, Some(last)) => last.wrapping_add(1).wrapping_sub(header.epoch),
         };
         self.added_epoch = Some(added_epoch);

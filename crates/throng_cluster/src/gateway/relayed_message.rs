@@ -1,4 +1,4 @@
-//! What a gateway and a node send each other about a client: a kind in one byte, then its fields. Numbers are little endian.
+//! The messages between a gateway and a node about a client: a kind in one byte, then its fields. Numbers are little endian.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,13 +12,13 @@ use throng_protocol::wire::{Channel, CloseReason};
 pub(super) enum RelayedMessage<'b> {
     /// To the node: the client has connected.
     Connected(ConnectionInfo),
-    /// To the node: the client has sent this.
+    /// To the node: a message of the client.
     Input(&'b [u8]),
     /// To the node: the connection has ended.
     Disconnected(DisconnectReason),
     /// To the gateway: a packet for the client.
     Packet(Channel, &'b [u8]),
-    /// To the gateway: no more packets follow.
+    /// To the gateway: close the client. No more packets follow.
     Close(CloseReason),
 }
 
@@ -29,7 +29,7 @@ const RELIABLE_PACKET: u8 = 4;
 const UNRELIABLE_PACKET: u8 = 5;
 const CLOSE: u8 = 6;
 
-/// Bits of a connected client.
+/// Flags of a connected client.
 const HAS_PLAYER: u8 = 1;
 const RESUMES_ONLY: u8 = 2;
 const RECEIVES: u8 = 4;
@@ -68,7 +68,7 @@ impl<'b> RelayedMessage<'b> {
         }
     }
 
-    /// Reads a message; `None` if the bytes are none.
+    /// Reads a message; `None` if the bytes are invalid.
     pub fn read(bytes: &'b [u8]) -> Option<Self> {
         let (&kind, rest) = bytes.split_first()?;
         match (kind, rest) {
@@ -141,7 +141,7 @@ fn read_connected(bytes: &[u8]) -> Option<ConnectionInfo> {
         rest = after;
     }
     if is_set(CONTINUES) {
-        // Only a player that was verified goes on without a login.
+        // Only a verified player continues without a login.
         info.claims.player?;
         let (last_message, after) = rest.split_first_chunk()?;
         rest = after;

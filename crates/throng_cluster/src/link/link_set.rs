@@ -6,20 +6,20 @@ use super::peer_link::{ClientBehind, LinkSettings, LinkStats, PeerLink};
 use super::piece::{self, LinkClient};
 use crate::bus::BusPeer;
 
-/// What happens to links.
+/// An event of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// A peer is there. It has no clients on this link yet.
+    /// The link to a peer is established. It has no clients yet.
     Linked {
         /// The peer.
         peer: BusPeer,
     },
-    /// A peer sends or acknowledges nothing any more, or has restarted: all clients of the link are gone.
+    /// A peer sends or acknowledges nothing any more, or has restarted. All clients of the link are lost.
     Lost {
         /// The peer.
         peer: BusPeer,
     },
-    /// A message of a client, or for one.
+    /// A message from or for a client.
     Message {
         /// The peer that has sent it.
         peer: BusPeer,
@@ -37,14 +37,14 @@ pub struct LinkSet {
     last_id: u64,
     settings: LinkSettings,
     links: BTreeMap<BusPeer, PeerLink>,
-    /// When links that are not established greet the other end again.
+    /// The time of the next greeting of each link that is not established.
     greeted: BTreeMap<BusPeer, u64>,
     events: VecDeque<LinkEvent>,
     stats: LinkStats,
 }
 
 impl LinkSet {
-    /// The links of a run: the same number as that of its [`MessageBus`](crate::MessageBus).
+    /// The links of a peer. `own_run` is the run of its [`MessageBus`](crate::MessageBus).
     #[must_use]
     pub const fn new(own_run: u64, settings: LinkSettings) -> Self {
         Self {
@@ -70,14 +70,14 @@ impl LinkSet {
         self.stats
     }
 
-    /// Greets a peer until it replies; then [`LinkEvent::Linked`] follows. One of the two ends has to do that.
+    /// Greets a peer until it replies; then [`LinkEvent::Linked`] follows. One of the two ends has to call it.
     pub fn greet(&mut self, peer: BusPeer) {
         if !self.links.contains_key(&peer) {
             self.add(peer, 0);
         }
     }
 
-    /// Begins a new link, and forgets the former one.
+    /// Begins a new link, and drops the former one.
     fn add(&mut self, peer: BusPeer, peer_id: u64) {
         self.last_id += 1;
         let link = PeerLink::new(self.last_id, peer_id, self.settings);
@@ -99,8 +99,8 @@ impl LinkSet {
         self.links.get_mut(&peer).filter(|link| link.is_established)
     }
 
-    /// Queues a reliable message for a client of a peer, which must not be empty. Without a link to the peer, nothing happens: its clients
-    /// are gone. O(log clients + bytes).
+    /// Queues a reliable message for a client of a peer. The message must not be empty. Without a link to the peer, nothing happens: its clients
+    /// are lost. O(log clients + bytes).
     ///
     /// # Errors
     /// [`ClientBehind`]: close the client, and [forget](Self::forget) it.
@@ -120,7 +120,7 @@ impl LinkSet {
         }
     }
 
-    /// Queues the last reliable message of a client, such as the end of its connection, without a limit. One per client.
+    /// Queues the last reliable message for a client, such as the end of its connection, without a limit. Call it once per client.
     pub fn push_last(&mut self, peer: BusPeer, client: LinkClient, bytes: &[u8]) {
         debug_assert!(
             !bytes.is_empty(),
@@ -138,7 +138,7 @@ impl LinkSet {
         }
     }
 
-    /// Drops what waits for a client. O(messages that wait for the peer).
+    /// Drops the queued messages of a client. O(messages queued for the peer).
     pub fn forget(&mut self, peer: BusPeer, client: LinkClient) {
         if let Some(link) = self.established_mut(peer) {
             link.forget(client);
@@ -167,7 +167,7 @@ impl LinkSet {
         }
     }
 
-    /// Handles a message of the bus. `false` if it is no piece, but something else.
+    /// Handles a message of the bus. `false` if it is not a piece.
     pub fn receive(&mut self, now_ms: u64, peer: BusPeer, bytes: &[u8]) -> bool {
         if bytes.first() != Some(&piece::PIECE_KIND) {
             return false;
@@ -184,7 +184,7 @@ impl LinkSet {
             return true;
         };
         if header.to != link.own_id {
-            // It does not know this link yet, so it has to learn it.
+            // The other end does not know this link yet: send it the id.
             if link.is_established {
                 link.has_to_acknowledge = true;
             } else {
@@ -213,7 +213,7 @@ impl LinkSet {
         true
     }
 
-    /// Makes the link to a peer one to this id at the other end. `false` if the id is an old one.
+    /// Follows the id of the link at the other end: a higher one than before begins a new link. `false` if the id is an old one.
     fn follow(&mut self, peer: BusPeer, from: u64) -> bool {
         match self.links.get_mut(&peer) {
             Some(link) if link.peer_id == from => {}

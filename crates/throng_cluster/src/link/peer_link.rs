@@ -1,4 +1,4 @@
-//! Both directions between two peers.
+//! A link between two peers, with both directions.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,6 +8,7 @@ use super::piece::{
     ENTRY_HEADER_BYTES, LinkClient, PIECE_HEADER_BYTES, PieceEntry, PieceHeader, PieceWish,
     write_entry, write_header,
 };
+use crate::bus::MESSAGE_BYTES_MAX;
 
 /// Times and limits of links. Times are in milliseconds.
 ///
@@ -20,17 +21,17 @@ use super::piece::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSettings {
-    /// About how long a piece is, in bytes. A longer message is a piece of its own.
+    /// The target length of a piece, in bytes. A longer message gets a piece of its own.
     pub piece_bytes: usize,
-    /// Maximum number of bytes that wait for the acknowledgement of the other end, per client. Beyond it, the client is behind.
+    /// Maximum number of bytes per client that the other end has not acknowledged. Beyond it, the client is behind and has to be closed.
     pub client_bytes_max: usize,
     /// The same for all clients of a link.
     pub link_bytes_max: usize,
-    /// Maximum number of bytes that were sent and are not acknowledged. The rest waits.
+    /// Maximum number of bytes that were sent and are not acknowledged. Further messages wait.
     pub window_bytes: usize,
-    /// After which messages without an acknowledgement are sent again.
+    /// The time after which messages without an acknowledgement are sent again.
     pub resend_after_ms: u64,
-    /// After which the link is lost if nothing is received or acknowledged. After a quarter of it, this end sends a probe.
+    /// The time after which the link is lost if nothing is received or acknowledged. After a quarter of it, this end sends a probe.
     pub silence_max_ms: u64,
 }
 
@@ -58,23 +59,24 @@ pub struct LinkStats {
     pub resent: u64,
     /// Reliable messages received in order.
     pub received: u64,
-    /// Reliable messages received again, or too early.
+    /// Reliable messages received again, or after a gap.
     pub not_in_order: u64,
-    /// Pieces that could not be read, or were for another run.
+    /// Pieces that could not be read, or came from an old link.
     pub refused: u64,
 }
 
-/// Too much waits for a client: it has to be closed. The message was not queued.
+/// Too much waits for a client, or the message is longer than [`MESSAGE_BYTES_MAX`](crate::MESSAGE_BYTES_MAX) with the headers of its piece.
+/// The client has to be closed. The message was not queued.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("client {} is behind: {waiting} bytes wait for it", client.0)]
 pub struct ClientBehind {
     /// The client.
     pub client: LinkClient,
-    /// How many bytes wait for it.
+    /// The number of bytes that wait for it.
     pub waiting: usize,
 }
 
-/// A reliable message that is not acknowledged. A client that is gone has `None`.
+/// A reliable message that is not acknowledged. The bytes are `None` if the client was forgotten.
 #[derive(Debug)]
 struct KeptMessage {
     client: LinkClient,
@@ -87,41 +89,41 @@ impl KeptMessage {
     }
 }
 
-/// What a piece contains for the owner of a link.
+/// A received message, for the owner of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LinkMessage {
     pub client: LinkClient,
     pub bytes: Vec<u8>,
 }
 
-/// Both directions between two peers, from one handshake to the next.
+/// A link between two peers, with both directions, from one handshake to the next.
 #[derive(Debug)]
 pub(super) struct PeerLink {
-    /// Its id here, and at the other end.
+    /// The ids of the link here and at the other end.
     pub own_id: u64,
     pub peer_id: u64,
-    /// The other end knows both ids, too.
+    /// The other end knows both ids.
     pub is_established: bool,
     settings: LinkSettings,
     kept: VecDeque<KeptMessage>,
     kept_bytes: usize,
     /// The number of the first kept message.
     first: u64,
-    /// How many of the kept ones were sent, and their bytes.
+    /// The number of the kept messages that were sent, and their bytes.
     sent: usize,
     sent_bytes: usize,
-    /// The most that were ever sent, as a number.
+    /// The number of messages that were sent at least once.
     sent_most: u64,
     unreliable: Vec<(LinkClient, Vec<u8>)>,
     waiting: BTreeMap<LinkClient, usize>,
-    /// When something was acknowledged last, or the first of the kept ones was sent.
+    /// The time of the last acknowledgement, or when the first of the kept messages was sent.
     progress_ms: u64,
-    /// When the other end has sent something last, and when it was greeted last.
+    /// The times when the other end sent something last, and when it was greeted last.
     received_ms: u64,
     greeted_ms: u64,
-    /// When messages were sent again last.
+    /// The time when messages were sent again last.
     resent_ms: u64,
-    /// How many reliable messages of the other end have arrived.
+    /// The number of reliable messages of the other end that have arrived.
     arrived: u64,
     pub has_to_acknowledge: bool,
     is_missing: bool,
@@ -152,7 +154,7 @@ impl PeerLink {
         }
     }
 
-    /// Queues the last reliable message of a client, whatever waits already.
+    /// Queues the last reliable message for a client, without a limit.
     pub fn push_last(&mut self, client: LinkClient, bytes: &[u8]) {
         let length = bytes.len() + ENTRY_HEADER_BYTES;
         *self.waiting.entry(client).or_insert(0) += length;
@@ -165,7 +167,8 @@ impl PeerLink {
     pub fn push(&mut self, client: LinkClient, bytes: &[u8]) -> Result<(), ClientBehind> {
         let waiting = self.waiting.get(&client).copied().unwrap_or(0);
         let length = bytes.len() + ENTRY_HEADER_BYTES;
-        if waiting + length > self.settings.client_bytes_max
+        if PIECE_HEADER_BYTES + length > MESSAGE_BYTES_MAX
+            || waiting + length > self.settings.client_bytes_max
             || self.kept_bytes + length > self.settings.link_bytes_max
         {
             return Err(ClientBehind { client, waiting });
@@ -179,7 +182,7 @@ impl PeerLink {
         self.unreliable.push((client, bytes.to_vec()));
     }
 
-    /// Drops what waits for a client. O(messages of the link).
+    /// Drops the queued messages of a client. O(messages of the link).
     pub fn forget(&mut self, client: LinkClient) {
         self.unreliable.retain(|(of, _)| *of != client);
         if self.waiting.remove(&client).is_none() {
@@ -205,7 +208,7 @@ impl PeerLink {
             && (is_over(self.received_ms) || is_waiting && is_over(self.progress_ms))
     }
 
-    /// A piece that asks for a reply.
+    /// A piece that requests a reply.
     pub fn greeting(&self) -> Vec<u8> {
         let mut piece = Vec::with_capacity(PIECE_HEADER_BYTES);
         let header = PieceHeader {
@@ -242,7 +245,7 @@ impl PeerLink {
         self.sent < self.kept.len() && self.sent_bytes < self.settings.window_bytes
     }
 
-    /// Sends everything again that is not acknowledged.
+    /// Marks all messages without an acknowledgement to be sent again.
     fn go_back(&mut self, now_ms: u64, stats: &mut LinkStats) {
         stats.resent += self.sent as u64;
         (self.sent, self.sent_bytes) = (0, 0);
@@ -301,7 +304,7 @@ impl PeerLink {
         piece
     }
 
-    /// Handles a piece of the other end. `None` if it acknowledges what was never sent.
+    /// Handles a piece of the other end. `None` if it acknowledges messages that were never sent.
     pub fn receive(
         &mut self,
         now_ms: u64,
@@ -314,7 +317,7 @@ impl PeerLink {
         }
         self.acknowledge(now_ms, header.acknowledged);
         self.has_to_acknowledge |= header.wish == PieceWish::Reply;
-        // Not more often than a round trip takes.
+        // At most every 20 ms: the repeated messages need a round trip.
         if header.wish == PieceWish::Missing && self.sent > 0 && now_ms >= self.resent_ms + 20 {
             self.go_back(now_ms, stats);
         }
@@ -332,7 +335,7 @@ impl PeerLink {
                 }
                 self.arrived += 1;
                 stats.received += 1;
-                // Of a client that is gone.
+                // The sender has forgotten this client.
                 if entry.bytes.is_empty() {
                     continue;
                 }
@@ -364,5 +367,28 @@ impl PeerLink {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_that_no_piece_can_carry_is_refused() {
+        let mut link = PeerLink::new(1, 1, LinkSettings::default());
+        let longest = vec![7; MESSAGE_BYTES_MAX - PIECE_HEADER_BYTES - ENTRY_HEADER_BYTES];
+        link.push(LinkClient(1), &longest).unwrap();
+        let mut pieces = Vec::new();
+        link.poll(0, &mut LinkStats::default(), |piece| {
+            pieces.push(piece.len())
+        });
+        assert_eq!(pieces.last(), Some(&MESSAGE_BYTES_MAX));
+        let longer = [&longest[..], &[7]].concat();
+        let behind = ClientBehind {
+            client: LinkClient(2),
+            waiting: 0,
+        };
+        assert_eq!(link.push(LinkClient(2), &longer), Err(behind));
     }
 }

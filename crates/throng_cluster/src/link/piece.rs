@@ -4,15 +4,15 @@
 //! |---|---|
 //! | 0 | [`PIECE_KIND`] |
 //! | 1–8 | the id of the link at the sender |
-//! | 9–16 | the id of the link at the receiver, as the sender knows it; 0 before it does |
+//! | 9–16 | the id of the link at the receiver; 0 if the sender does not know it yet |
 //! | 17–24 | number of the first reliable message in this piece |
-//! | 25–32 | how many reliable messages of the receiver have arrived |
+//! | 25–32 | number of reliable messages of the receiver that have arrived |
 //! | 33 | 0; 1 if messages are missing; 2 if the receiver has to reply |
 //! | 34– | for each message its client in 4 bytes, its length in 4 bytes with the highest bit set if it is reliable, and its bytes |
 //!
 //! Numbers are little endian.
 
-/// The first byte of a piece. Smaller ones are those of a [`BusMessage`](crate::BusMessage).
+/// The first byte of a piece. A [`BusMessage`](crate::BusMessage), a message to players and a presence have smaller ones.
 pub(super) const PIECE_KIND: u8 = 64;
 
 /// Length of the header of a piece, and of the header of a message in it, in bytes.
@@ -21,7 +21,7 @@ pub(super) const ENTRY_HEADER_BYTES: usize = 8;
 
 const RELIABLE: u32 = 1 << 31;
 
-/// A client, as the gateway that holds its connection numbers it.
+/// A client, by the number that its gateway has given it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkClient(
     /// The number.
@@ -38,13 +38,13 @@ pub(super) struct PieceHeader {
     pub wish: PieceWish,
 }
 
-/// What the sender of a piece requests.
+/// The request of the sender of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceWish {
     Nothing,
-    /// The messages after the acknowledged ones, again.
+    /// Repeat the messages after the acknowledged ones.
     Missing,
-    /// Any piece in reply.
+    /// Reply with any piece.
     Reply,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn write_entry(entry: PieceEntry<'_>, piece: &mut Vec<u8>) {
     piece.extend_from_slice(entry.bytes);
 }
 
-/// Reads a whole piece; `None` if it is none.
+/// Reads a whole piece; `None` if the bytes are invalid.
 pub(super) fn read(piece: &[u8]) -> Option<(PieceHeader, Vec<PieceEntry<'_>>)> {
     let (header, mut rest) = piece.split_first_chunk::<PIECE_HEADER_BYTES>()?;
     let number = |at: usize| {

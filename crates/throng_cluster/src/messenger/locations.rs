@@ -1,4 +1,4 @@
-//! Where players are, as far as this node has noticed.
+//! The cache of the locations of players.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use throng_core::ids::PlayerId;
 
 use crate::ids::NodeRun;
 
-/// A bounded cache: which run has a player. An entry may be wrong at any time; who uses one has to cope with that.
+/// A bounded cache of the runs that own players. An entry may be outdated at any time, so a user has to handle wrong ones.
 ///
 /// Cost: O(log n).
 #[derive(Clone, Debug)]
 pub struct PlayerLocations {
     runs: BTreeMap<PlayerId, (NodeRun, u64)>,
-    /// The players by the number of their note.
+    /// The players in the order in which they were noted.
     order: BTreeMap<u64, PlayerId>,
     last: u64,
     max: usize,
@@ -30,13 +30,13 @@ impl PlayerLocations {
         }
     }
 
-    /// Where a player is, as it was noted last; `None` if that is not known.
+    /// The noted location of a player; `None` if there is none.
     #[must_use]
     pub fn get(&self, player: PlayerId) -> Option<NodeRun> {
         self.runs.get(&player).map(|(run, _)| *run)
     }
 
-    /// Notes where a player is. If there are too many, forgets the one that was noted longest ago.
+    /// Notes the location of a player. At the limit, the entry that was noted first is evicted.
     pub fn note(&mut self, player: PlayerId, run: NodeRun) {
         self.forget(player);
         self.last += 1;

@@ -1,23 +1,23 @@
-//! Messages to players, wherever they are, and to all nodes.
+//! Messages to players on any node, and to all nodes.
 //!
 //! ```text
-//! send ─┬─ location cached ─────────────────────────────▶ one bus message per node ─▶ deliver: who is here?
+//! send ─┬─ location cached ─────────────────────────────▶ one bus message per node ─▶ deliver: which players are here?
 //!       └─ unknown ─▶ read rows, all players at once ─────▲                             ├─ here ─▶ the game
 //!                       ▲                                                               └─ not here
 //!                       └──────────── returned with its players ◀─────────────────────────┘
 //! ```
 //!
-//! A cached location may be wrong, which is harmless: a node that gets a message for a player that it does not have returns it at once,
-//! and the sender reads the row. If the row was read before, the player is about to arrive, so the message waits for it for
-//! [`hold_ms`](MessengerSettings::hold_ms) first. A message is sent [`sends_max`](MessengerSettings::sends_max) times at most after reads.
+//! A cached location may be wrong: a node that receives a message for a player that it does not have returns it at once, and the sender reads the
+//! row. If the sender had read the row before, the player is about to arrive. So the message first waits for it for
+//! [`hold_ms`](MessengerSettings::hold_ms). After reads, a message is sent at most [`sends_max`](MessengerSettings::sends_max) times.
 //!
-//! Messages may be lost, such as with a node that dies. A player gets a message at most once. Messages of one node to a player that stays arrive
-//! in order; those to a player that moves may overtake each other.
+//! Messages may be lost, for example when a node dies. A player receives a message at most once. Messages of one node to a player that stays on
+//! its node arrive in order; messages to a player that moves may overtake each other.
 //!
 //! | file | contains |
 //! |---|---|
 //! | `settings` | limits, counters |
-//! | `locations` | the cache of who is where |
+//! | `locations` | the cache of the locations of players |
 //! | `player_message` | a message, and its bytes |
 //! | `player_messenger` | the state machine: no clock, no socket |
 

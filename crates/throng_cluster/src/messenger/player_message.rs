@@ -8,7 +8,7 @@ const TO_PLAYERS: u8 = 16;
 const RETURNED: u8 = 17;
 const TO_ALL: u8 = 18;
 
-/// Upper bounds of the settings, so that a message always fits into one of the bus.
+/// Upper limits of the settings, so that a message always fits into one message of the bus.
 pub(super) const BYTES_MAX: usize = 64 * 1_024;
 pub(super) const PLAYERS_MAX: usize = 4_096;
 
@@ -25,7 +25,7 @@ pub(super) struct PlayerMessage {
     pub players: Vec<PlayerId>,
     pub channel: u16,
     pub bytes: Arc<[u8]>,
-    /// How often it was sent after a read of the rows.
+    /// The number of times that it was sent after a read of the rows.
     pub sends: u8,
 }
 
@@ -41,7 +41,7 @@ impl PlayerMessage {
     }
 }
 
-/// What nodes send each other.
+/// A message of a messenger on the bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CarriedMessage {
     ToPlayers(PlayerMessage),
@@ -72,7 +72,7 @@ impl CarriedMessage {
         bytes
     }
 
-    /// Reads a message; `None` if the bytes are none.
+    /// Reads a message; `None` if the bytes are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (&kind, rest) = bytes.split_first()?;
         if kind == TO_ALL {

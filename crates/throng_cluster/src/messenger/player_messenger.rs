@@ -1,4 +1,4 @@
-//! Messages to players, without a clock or a socket.
+//! The state machine of messages to players, without a clock or a socket.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,32 +12,32 @@ use crate::bus::BusPeer;
 use crate::ids::{ClusterNodeId, NodeRun};
 use crate::request::{NodeEntry, PlayerEntry};
 
-/// Between a read that failed and the next one, in milliseconds.
+/// The time between a failed read and the next one, in milliseconds.
 const RETRY_MS: u64 = 50;
 
-/// What a messenger sends.
+/// An output of a messenger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessengerOutput {
     Bus(BusPeer, Vec<u8>),
-    /// To the store: where these players are. The reply, with the number, goes to [`PlayerMessenger::on_read`].
+    /// A read of the owners of players, with its number. The reply goes to [`PlayerMessenger::on_read`].
     Read(u64, Vec<PlayerId>),
 }
 
-/// What arrives for the game.
+/// A message for the game.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessengerEvent {
-    /// A message to players that are here.
+    /// A message to players of this node.
     ToPlayers {
         /// The players, in ascending order.
         players: Vec<PlayerId>,
-        /// The channel, as the game numbers them.
+        /// The channel, a number of the game.
         channel: u16,
         /// The content.
         bytes: Arc<[u8]>,
     },
     /// An announcement to all nodes.
     ToAll {
-        /// The channel, as the game numbers them.
+        /// The channel, a number of the game.
         channel: u16,
         /// The content.
         bytes: Arc<[u8]>,
@@ -46,7 +46,7 @@ pub enum MessengerEvent {
 
 #[derive(Clone, Debug)]
 enum ArrivedMessage {
-    /// With the node that has sent it, and until when it waits for its players.
+    /// With the node that has sent it, and the time until which it waits for its players.
     ToPlayers(PlayerMessage, ClusterNodeId, Option<u64>),
     ToAll(u16, Arc<[u8]>),
 }
@@ -59,14 +59,14 @@ struct PendingRead {
     sent_ms: u64,
 }
 
-/// The messages of a node to players that are elsewhere, and those that arrive here. It has no clock: all times are those of its caller, in
+/// The messages of a node to players of other nodes, and the messages that arrive here. It has no clock: all times are those of its caller, in
 /// milliseconds of a monotonic clock.
 #[derive(Clone, Debug)]
 pub struct PlayerMessenger {
     own: ClusterNodeId,
     settings: MessengerSettings,
     locations: PlayerLocations,
-    /// Messages to players whose rows are read, and since when.
+    /// Messages that wait for a read of the rows of their players, with the times since which they wait.
     waiting: VecDeque<(PlayerMessage, u64)>,
     /// The players of all waiting messages.
     awaited: BTreeSet<PlayerId>,
@@ -105,25 +105,25 @@ impl PlayerMessenger {
         self.stats
     }
 
-    /// Where players are, as far as it has noticed.
+    /// The cached locations of players.
     #[must_use]
     pub const fn locations(&self) -> &PlayerLocations {
         &self.locations
     }
 
-    /// A player has gone to another node.
+    /// Notes that a player has moved to another node.
     pub fn note_location(&mut self, player: PlayerId, run: NodeRun) {
         self.locations.note(player, run);
     }
 
-    /// Whether a message is within the limits. Counts it if it is not.
+    /// Whether a message is within the limits. Counts a message that is not.
     pub fn accepts(&mut self, players: usize, bytes: usize) -> bool {
         let fits = players <= self.settings.players_max && bytes <= self.settings.bytes_max;
         self.stats.too_large += u64::from(!fits);
         fits
     }
 
-    /// Sends a message to players that are not here. `nodes` is the newest list of nodes. O(players · log n).
+    /// Sends a message to players of other nodes. `nodes` is the newest list of nodes. O(players · log n).
     pub fn send(
         &mut self,
         mut players: Vec<PlayerId>,
@@ -148,7 +148,7 @@ impl PlayerMessenger {
         for player in players {
             let run = self.locations.get(player);
             let run = run.filter(|run| run.node != self.own && !is_dead(*run, nodes));
-            // It must not overtake an earlier message.
+            // A message must not overtake an earlier one that waits for a read.
             match run.filter(|_| !self.awaited.contains(&player)) {
                 Some(run) => by_node.entry(run.node).or_default().push(player),
                 None => unknown.push(player),
@@ -187,7 +187,7 @@ impl PlayerMessenger {
         self.outgoing.push_back((BusPeer::Node(node), bytes));
     }
 
-    /// A message waits for a read of the rows of its players.
+    /// Makes a message wait for a read of the rows of its players.
     fn enqueue(&mut self, message: PlayerMessage, now_ms: u64) {
         if message.players.is_empty() {
             return;
@@ -200,7 +200,7 @@ impl PlayerMessenger {
         self.waiting.push_back((message, now_ms));
     }
 
-    /// After messages were removed from those that wait.
+    /// Computes `awaited` again, after waiting messages were removed.
     fn collect_awaited(&mut self) {
         let waiting = self.waiting.iter();
         let players = waiting.flat_map(|(message, _)| message.players.iter().copied());
@@ -215,7 +215,7 @@ impl PlayerMessenger {
         self.arrived.push_back(message);
     }
 
-    /// Handles a message of the bus. `false` if it is none of a messenger. O(bytes).
+    /// Handles a message of the bus. `false` if it is not one of a messenger. O(bytes).
     pub fn receive(&mut self, from: BusPeer, bytes: &[u8], now_ms: u64) -> bool {
         let BusPeer::Node(from) = from else {
             return false;
@@ -241,7 +241,7 @@ impl PlayerMessenger {
         true
     }
 
-    /// Reads where the players of a message are, unless it was sent too often.
+    /// Queues a returned message for another read, unless it was sent too often.
     fn send_again(&mut self, message: PlayerMessage, now_ms: u64) {
         if message.sends >= self.settings.sends_max {
             self.stats.late += message.players.len() as u64;
@@ -250,7 +250,7 @@ impl PlayerMessenger {
         }
     }
 
-    /// What is due.
+    /// The messages and reads to send now. Drops messages that have waited too long.
     pub(crate) fn poll(&mut self, now_ms: u64) -> Vec<MessengerOutput> {
         let outgoing = self.outgoing.drain(..);
         let mut outputs: Vec<MessengerOutput> = outgoing
@@ -344,8 +344,8 @@ impl PlayerMessenger {
         self.collect_awaited();
     }
 
-    /// What has arrived for the players that are here, in order. Call it once per tick. What is for others is returned to its sender, or waits
-    /// for them.
+    /// The messages for players of this node, in order of arrival. Call it once per tick. Messages for other players wait for them, or return to
+    /// the sender.
     pub fn deliver(
         &mut self,
         now_ms: u64,
@@ -377,7 +377,7 @@ impl PlayerMessenger {
         events
     }
 
-    /// The players of a message are not here.
+    /// Handles a message whose players are not on this node.
     fn on_missing(
         &mut self,
         message: PlayerMessage,
@@ -397,7 +397,7 @@ impl PlayerMessenger {
     }
 }
 
-/// Whether a run has ended, by the newest list of nodes. A run that is newer than the list has not.
+/// Whether a run is late, dead or followed by a newer run, by the newest list of nodes. A run that is newer than the list is not.
 fn is_dead(run: NodeRun, nodes: &[NodeEntry]) -> bool {
     let entry = nodes.iter().find(|entry| entry.run.node == run.node);
     entry.is_some_and(|entry| {

@@ -15,17 +15,17 @@ pub struct MessengerSettings {
     pub bytes_max: usize,
     /// Maximum number of players per message; at most 4,096. Messages to more players are dropped.
     pub players_max: usize,
-    /// Maximum number of messages in each queue: those that wait for a read, for the bus, and for the tick. Further ones are dropped.
+    /// Maximum number of messages in each of the queues for a read, for the bus, and for the tick. Further messages are dropped.
     pub waiting_max: usize,
-    /// Maximum number of cached locations; of more, the oldest is forgotten.
+    /// Maximum number of cached locations. At the limit, the oldest is evicted.
     pub locations_max: usize,
     /// Maximum number of players per read.
     pub players_per_read: usize,
     /// How long a message waits for a player that is about to arrive.
     pub hold_ms: u64,
-    /// How often a message is sent after the row of its player was read.
+    /// Maximum number of times that a message is sent after reads of the rows.
     pub sends_max: u8,
-    /// After which a read counts as failed. Messages that wait for so long are dropped.
+    /// The time after which a read has failed. Messages that have waited for this time are dropped.
     pub read_timeout_ms: u64,
 }
 
@@ -44,27 +44,27 @@ impl Default for MessengerSettings {
     }
 }
 
-/// Counters of messages to players. A message to several players counts once per player where it says so.
+/// Counters of messages to players. Some count messages, others the players of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessengerStats {
     /// Messages given to the bus, without announcements.
     pub sent: u64,
     /// Announcements given to the bus.
     pub announced: u64,
-    /// Players that got a message on this node which came over the bus.
+    /// Deliveries over the bus to players of this node, one per message and player.
     pub delivered: u64,
-    /// Messages returned to their senders, because players are not here.
+    /// Messages returned to their senders because the players are not on this node.
     pub returned: u64,
     /// Reads of rows.
     pub reads: u64,
-    /// Messages dropped because they are too long, or to too many players.
+    /// Messages dropped because they are too long or have too many players.
     pub too_large: u64,
     /// Messages dropped because a queue was full.
     pub full: u64,
-    /// Players to whom a message was dropped because they are unknown or logged out.
+    /// Players whose message was dropped because they are unknown or logged out.
     pub offline: u64,
-    /// Players to whom a message was dropped because their node is dead.
+    /// Players whose message was dropped because their node is late or dead.
     pub dead: u64,
-    /// Players to whom a message was dropped because they could not be found in time.
+    /// Players whose message was dropped because they were not found in time.
     pub late: u64,
 }

@@ -1,4 +1,4 @@
-//! What others learn about a node: its load, and routes to its players.
+//! What a node reports to others: its load, and routes to its players.
 
 use super::ClusterNode;
 use super::held_player::HeldState;
@@ -12,13 +12,13 @@ impl ClusterNode {
         self.scenes.load
     }
 
-    /// A gateway is there, or has restarted: it gets the routes of all players that this node owns. O(players).
+    /// Adds a gateway that has appeared or restarted, and queues routes for it to all players that this node owns. O(players).
     pub fn add_gateway(&mut self, gateway: GatewayId) {
         if !self.gateways.contains(&gateway) {
             self.gateways.push(gateway);
         }
         let node = self.run.node;
-        // It may not be known whether a player has left already. If it has, the route of its new owner has a higher epoch, and counts.
+        // If the owner of a player is uncertain, the route of the real owner has a higher epoch and replaces this one.
         let owned = self.players.0.iter();
         let owned = owned.filter(|(_, held)| !matches!(held.state, HeldState::Moved { .. }));
         for (&player, held) in owned {
@@ -31,7 +31,7 @@ impl ClusterNode {
         }
     }
 
-    /// A gateway is gone: it gets no routes any more. O(routes that are not acknowledged).
+    /// Removes a gateway that has disappeared, and its routes. O(routes that are not acknowledged).
     pub fn remove_gateway(&mut self, gateway: GatewayId) {
         self.gateways.retain(|known| *known != gateway);
         self.routes.retain(|(to, _), _| *to != gateway);

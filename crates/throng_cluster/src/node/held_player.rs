@@ -7,20 +7,20 @@ use throng_core::ids::PlayerId;
 use crate::ids::{ClusterRecord, NodeRun};
 use crate::request::ClusterSave;
 
-/// What a node does with a player.
+/// The state of a player on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeldState {
-    /// It simulates the player.
+    /// The node simulates the player, unless it pauses.
     Live,
     /// The player is frozen and logs out.
     Leaving,
-    /// The player is frozen; its hand-off is to be written, or is being written.
+    /// The player is frozen. Its hand-off to this run is pending, or is sent next.
     Moving(NodeRun),
-    /// The outcome of its hand-off or log-out is unknown: the epoch is to be raised.
+    /// The outcome of its hand-off or log-out is unknown. The next write raises its epoch.
     Uncertain,
-    /// The epoch could not be raised: its owner is to be read.
+    /// Its epoch could not be raised. The next read is that of its owner.
     Checking,
-    /// It belongs to another node with this epoch, which is to adopt it.
+    /// Another node owns it with this epoch, and has not adopted it yet, as far as this node knows.
     Moved {
         epoch: u64,
         since_ms: u64,
@@ -85,7 +85,7 @@ impl HeldPlayers {
         held.filter(|held| held.epoch == epoch)
     }
 
-    /// The first player in a state that fits.
+    /// The player with the lowest id whose state fits.
     pub fn find(&self, fits: impl Fn(HeldState) -> bool) -> Option<PlayerId> {
         let mut players = self.0.iter();
         players
@@ -93,7 +93,8 @@ impl HeldPlayers {
             .map(|(player, _)| *player)
     }
 
-    /// What unsaved players have, up to a maximum number, and whether there are more. Those that exchanged something are together.
+    /// The saves of unsaved players, and whether there are more. Players that exchanged something are in the same list, so it may exceed
+    /// `players_max` by one such group.
     pub fn unsaved(&self, players_max: usize) -> (Vec<ClusterSave>, bool) {
         let (mut saves, mut found) = (Vec::new(), BTreeSet::new());
         for (&player, held) in &self.0 {
@@ -112,7 +113,7 @@ impl HeldPlayers {
         (saves, false)
     }
 
-    /// What a player has, and what those have that it exchanged something unsaved with, directly or by others.
+    /// The save of a player, and those of all players that are connected with it by unsaved exchanges, directly or through others.
     pub fn joined_saves(&self, player: PlayerId) -> Option<(ClusterSave, Vec<ClusterSave>)> {
         let own = self.0.get(&player)?.to_save(player);
         let (mut group, mut next) = (BTreeSet::from([player]), vec![player]);
@@ -134,7 +135,7 @@ impl HeldPlayers {
         Some((own, others.collect()))
     }
 
-    /// The store has these states. Players that have not changed since are joined with none any more.
+    /// Marks revisions as saved. Players that have not changed since then are separated from the others.
     pub fn mark_saved(&mut self, saved: &[(PlayerId, u64)]) {
         for &(player, revision) in saved {
             let Some(held) = self.0.get_mut(&player) else {
@@ -147,7 +148,7 @@ impl HeldPlayers {
         }
     }
 
-    /// Ends all links of a player with others.
+    /// Forgets the unsaved exchanges of a player.
     pub fn separate(&mut self, player: PlayerId) {
         let joined = self
             .0

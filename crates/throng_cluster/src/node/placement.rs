@@ -1,4 +1,5 @@
-//! Which node is to run a scene. Every node computes it from the same rows, so usually exactly one claims a scene; if two do, the epoch decides.
+//! The choice of the node for a scene. All nodes compute it from the same rows, so usually exactly one claims a scene. If two do, the epoch
+//! decides.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::request::{NodeEntry, SceneTable};
 #[derive(Clone, Copy, Debug)]
 struct SceneCandidate<'t> {
     entry: &'t NodeEntry,
-    /// Its own load, and that of its scenes.
+    /// The load that it reports, and that of its scenes.
     load: u64,
 }
 
@@ -47,8 +48,8 @@ impl<'t> Placement<'t> {
         }
     }
 
-    /// The node that is to run a scene: the one that it is pinned to, or else the one with the least load, of several the one with the lowest
-    /// id. `None`: no node may get scenes. O(nodes).
+    /// The node for a scene: the node that it is pinned to, if that is available; otherwise the node with the least load and, among equal ones,
+    /// the lowest id. `None`: no node may get scenes. O(nodes).
     pub fn target(&self, pinned_to: Option<&str>) -> Option<NodeRun> {
         let pinned = pinned_to.and_then(|name| self.available(name));
         pinned.or_else(|| {
@@ -65,8 +66,7 @@ impl<'t> Placement<'t> {
         found.map(|candidate| candidate.entry.run)
     }
 
-    /// The scenes without an owner that is alive, each with its epoch and the node that is to run it, in the order of their names. O(free
-    /// scenes · nodes).
+    /// The scenes without a living owner, in the order of their names: each with its epoch and the node for it. O(free scenes · nodes).
     pub fn place_free_scenes(mut self) -> Vec<(&'t str, u64, NodeRun)> {
         let mut placed = Vec::new();
         for scene in &self.table.scenes {

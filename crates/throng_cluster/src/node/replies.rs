@@ -1,4 +1,4 @@
-//! How a node handles replies, and requests without one.
+//! How a node handles replies, and requests without a reply.
 
 use throng_core::ids::PlayerId;
 
@@ -12,7 +12,7 @@ use crate::request::{Arrival, ClusterReply, RefusedWrite};
 const REFUSED_LOGINS_MAX: usize = 4_096;
 
 impl ClusterNode {
-    /// The outcome of a request is not known: it may also be executed later.
+    /// Handles a request with an unknown outcome. It may still be executed later.
     pub(super) fn on_unknown(&mut self, work: RequestWork) {
         match work {
             RequestWork::HandOff(group) | RequestWork::Release(group) => {
@@ -21,7 +21,7 @@ impl ClusterNode {
             RequestWork::RaiseEpoch(player, epoch) => {
                 self.set_state((player, epoch), HeldState::Uncertain);
             }
-            // If it was adopted, it is in no list of arrivals any more.
+            // Repeat it. A player that was adopted is not listed as an arrival any more, so another read would not find it.
             RequestWork::Adopt(arrivals) => {
                 for arrival in arrivals.into_iter().rev() {
                     self.arrivals.push_front(arrival);
@@ -33,7 +33,7 @@ impl ClusterNode {
             }
             RequestWork::ClaimLate | RequestWork::TakeBack(..) => self.next_arrivals_ms = 0,
             RequestWork::Save(_) => self.next_save_ms = 0,
-            // The next list of scenes says what was done.
+            // The next list of scenes shows whether a request about scenes was executed.
             RequestWork::Heartbeat
             | RequestWork::ReadOwner(_)
             | RequestWork::ReadArrivals
@@ -48,7 +48,7 @@ impl ClusterNode {
         }
     }
 
-    /// There will be no reply to a request, and its outcome is unknown. Without this, the node notices it after the timeout.
+    /// Marks the outcome of a request as unknown: there will be no reply. Without this call, that happens after the timeout.
     pub fn on_lost_reply(&mut self, id: RequestId) {
         if let Some((_, work)) = self.requests.take(id) {
             self.stats.unknown_outcomes += 1;
@@ -56,7 +56,7 @@ impl ClusterNode {
         }
     }
 
-    /// Handles the reply to a request. Returns the node to wake, if any, as an output.
+    /// Handles the reply to a request. Returns a wake-up to send, if there is one.
     pub fn on_reply(
         &mut self,
         now_ms: u64,
@@ -87,7 +87,7 @@ impl ClusterNode {
             }
             RequestWork::LogIn(player) => match reply {
                 ClusterReply::Done => self.next_arrivals_ms = now_ms,
-                // Its row has changed, or an earlier request was done.
+                // Its row has changed, an earlier request was executed, or the store is away.
                 _ => {
                     self.logins.insert(player, None);
                     self.next_login_ms = now_ms + self.settings.busy_read_interval_ms;
@@ -117,24 +117,24 @@ impl ClusterNode {
         None
     }
 
-    /// The row of a player that logs in.
+    /// Handles the row of a player that logs in.
     fn on_login_owner(&mut self, now_ms: u64, player: PlayerId, reply: &ClusterReply) {
         if self.logins.get(&player) != Some(&None) {
             return;
         }
         match *reply {
             ClusterReply::Owner(None, epoch, _) => _ = self.logins.insert(player, Some(epoch)),
-            // It is unknown.
+            // The player is unknown.
             ClusterReply::Refused(_) => _ = self.logins.insert(player, Some(0)),
             ClusterReply::Owner(Some(owner), epoch, _) => {
                 self.logins.remove(&player);
                 if owner == self.run {
-                    // An earlier request was done.
+                    // An earlier request was executed.
                     self.next_arrivals_ms = now_ms;
                     return;
                 }
                 if owner.node != self.run.node {
-                    // The gateway of its client does not know it, such as after a restart.
+                    // The gateway of its client has no route to it, for example after a restart of the gateway.
                     self.route_to(player, epoch, owner.node);
                 }
                 if self.refused_logins.len() < REFUSED_LOGINS_MAX {
@@ -211,7 +211,7 @@ impl ClusterNode {
         }
     }
 
-    /// The state of a player that stays.
+    /// The state of a player whose hand-off has failed.
     fn resting_state(&self, player: PlayerId) -> HeldState {
         if self.log_outs.contains(&player) {
             HeldState::Leaving
@@ -220,8 +220,8 @@ impl ClusterNode {
         }
     }
 
-    /// Removes a player that this node does not own any more. An adoption may still be pending that was repeated because its reply was
-    /// late: the second reply must not bring the player back.
+    /// Removes a player that this node does not own any more. If its adoption was repeated because the reply was late, a second reply may still
+    /// arrive, which must not bring the player back.
     fn remove(&mut self, player: PlayerId) {
         if let Some(held) = self.players.0.get(&player) {
             let epoch = held.epoch;
@@ -238,7 +238,7 @@ impl ClusterNode {
         self.routes.retain(|(_, of), _| *of != player);
     }
 
-    /// A player stays after all, with another epoch.
+    /// Continues with a player that stays on this node, with its new epoch.
     fn go_on(&mut self, (player, epoch): (PlayerId, u64), new_epoch: u64) {
         let state = self.resting_state(player);
         if let Some(held) = self.players.get_mut_at(player, epoch) {
@@ -248,7 +248,7 @@ impl ClusterNode {
         }
     }
 
-    /// Returns the node to wake, if a hand-off turns out to be done.
+    /// Handles the row of a player that this node holds. Returns a wake-up for the new owner if the hand-off was executed.
     fn on_owner(&mut self, player: PlayerId, reply: &ClusterReply) -> Option<NodeOutput> {
         let ClusterReply::Owner(owner, epoch, is_adopted) = *reply else {
             return None;
@@ -258,12 +258,12 @@ impl ClusterNode {
         let held = held.filter(|held| epoch > held.epoch)?;
         let is_own = owner == Some(self.run);
         match held.state {
-            // An earlier request has raised the epoch. If it had left and come back, the epoch were higher.
+            // An earlier request has raised the epoch. It would be higher if the player had left and come back.
             HeldState::Checking if is_own && epoch == held.epoch + 1 => {
                 let held_epoch = held.epoch;
                 self.go_on((player, held_epoch), epoch);
             }
-            // Its hand-off or log-out was done. If it is back already, it has to be adopted again: it may have changed.
+            // Its hand-off or log-out was executed. If it is back already, it must be adopted again: it may have changed.
             HeldState::Checking => {
                 if owner.is_some() {
                     self.stats.handed_off += 1;
@@ -271,7 +271,7 @@ impl ClusterNode {
                     self.stats.released += 1;
                 }
                 self.remove(player);
-                // It has got no wake-up.
+                // The new owner has received no wake-up.
                 let waiting = owner.filter(|owner| !is_adopted && owner.node != self.run.node);
                 return waiting.map(|owner| NodeOutput::Wake(owner.node));
             }
@@ -297,7 +297,7 @@ impl ClusterNode {
         match reply {
             ClusterReply::Adopted(adopted) => {
                 for (arrival, record) in adopted {
-                    // One that has left since is not among the requested ones any more.
+                    // A player that has left since then was removed from the requested ones.
                     if requested.contains(&arrival) {
                         self.adopt(arrival, record);
                     }
@@ -316,7 +316,7 @@ impl ClusterNode {
         if known.is_some_and(|held| held.epoch >= epoch) {
             return;
         }
-        // It was taken back while it had to log out.
+        // Its client logged out during a hand-off that was then taken back.
         let leaves = self.log_outs.contains(&player);
         self.remove(player);
         let held = HeldPlayer::adopted(epoch, record);

@@ -1,15 +1,15 @@
-//! Which requests of a node are pending: at most one of each kind.
+//! The pending requests of a node: at most one of each kind.
 
 use throng_core::ids::PlayerId;
 
 use super::RequestId;
 use crate::request::{Arrival, ClusterSave};
 
-/// Kinds of requests. Those of one kind follow each other.
+/// The kinds of requests. Requests of one kind are sent one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
     Heartbeat,
-    /// Changes of players that the node holds, and of their owners.
+    /// Saves, hand-offs, releases and logins.
     Write,
     Owner,
     Arrivals,
@@ -22,7 +22,7 @@ impl RequestKind {
     const COUNT: usize = 7;
 }
 
-/// A player that is given away, and what is saved with it.
+/// A player that is handed off or released, and the players that are saved with it.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenGroup {
     /// The player, and the epoch with which this node owns it.
@@ -63,7 +63,7 @@ pub(super) enum RequestWork {
     Release(WrittenGroup),
     /// With the epoch that is raised.
     RaiseEpoch(PlayerId, u64),
-    /// With the epoch of the node that it is taken from.
+    /// With the epoch of the node that has not adopted it.
     TakeBack(PlayerId, u64),
     LogIn(PlayerId),
     ReadOwner(PlayerId),
@@ -118,7 +118,7 @@ impl PendingRequests {
         self.pending[kind as usize].is_none()
     }
 
-    /// Notes a request of a kind that is free.
+    /// Registers a request whose kind is free.
     pub fn send(&mut self, work: RequestWork, now_ms: u64) -> RequestId {
         self.last_id += 1;
         let id = RequestId(self.last_id);
@@ -131,14 +131,14 @@ impl PendingRequests {
         id
     }
 
-    /// Removes a request whose reply has arrived, and returns when it was sent; `None` if it is not pending any more.
+    /// Removes a request whose reply has arrived, and returns the time when it was sent; `None` if it is not pending.
     pub fn take(&mut self, id: RequestId) -> Option<(u64, RequestWork)> {
         let mut slots = self.pending.iter_mut();
         let slot = slots.find(|slot| slot.as_ref().is_some_and(|pending| pending.id == id))?;
         slot.take().map(|pending| (pending.sent_ms, pending.work))
     }
 
-    /// Forgets the pending adoption of a player with this epoch or an earlier one: it is ignored in the reply.
+    /// Removes a player from the pending adoption if its epoch there is not higher than this one. The reply for it is then ignored.
     pub fn cancel_adoption(&mut self, player: PlayerId, epoch: u64) {
         let slot = &mut self.pending[RequestKind::Adopt as usize];
         if let Some(RequestWork::Adopt(arrivals)) = slot.as_mut().map(|pending| &mut pending.work) {
@@ -146,7 +146,7 @@ impl PendingRequests {
         }
     }
 
-    /// Removes the requests that wait for longer than this.
+    /// Removes and returns the requests that have waited for at least `timeout_ms`.
     pub fn take_overdue(&mut self, now_ms: u64, timeout_ms: u64) -> Vec<RequestWork> {
         let is_overdue = |pending: &PendingRequest| now_ms - pending.sent_ms >= timeout_ms;
         let overdue = self

@@ -1,11 +1,11 @@
-//! Which scenes a node runs: it claims free ones, and gives up those that are to run elsewhere.
+//! The scenes of a node: it claims free ones, and gives up those that should run elsewhere.
 //!
 //! ```text
-//!  read nodes and scenes ─▶ free, and this node is to run it ─▶ claim ─▶ runs here
-//!                        ─▶ runs here, and is to run elsewhere ─▶ give up ─▶ free
+//!  read nodes and scenes ─▶ free, and placed on this node ─▶ claim ─▶ runs here
+//!                        ─▶ runs here, and should run elsewhere ─▶ give up ─▶ free
 //! ```
-//! What a node runs is what the rows say, as it has read them last, without the scenes that it gives up. A scene that it has begun to give up
-//! never runs here again with the same epoch: the request may be executed later than its reply is expected.
+//! A node runs the scenes that it owns by the rows that it has read last, without those that it gives up. A scene that it has begun to give up
+//! never runs here again with the same epoch: the request may be executed after its timeout.
 //!
 //! A node gives up a scene for two reasons only, so scenes do not move back and forth: it drains, or the scene is pinned to another node that
 //! has been available for [`scene_return_after_ms`](super::NodeSettings::scene_return_after_ms) in the same run. Load alone moves no scene.
@@ -30,14 +30,14 @@ pub(super) struct NodeScenes {
     /// Counts the changes of what this node knows.
     revision: u64,
     undeclared: Vec<SceneDeclaration>,
-    /// Whether the operator of this node wants it to drain, until the store knows it.
+    /// The drain or the end of a drain that the store does not know yet.
     draining: Option<bool>,
     /// Scenes that this node gives up, with the epochs with which it owns them.
     leaving: BTreeMap<String, u64>,
-    /// Those of them whose request is to be sent.
+    /// Those of them whose request has not been sent since the last list.
     given_up: VecDeque<(String, u64)>,
     claims: VecDeque<(String, u64)>,
-    /// Since when runs are known to be available.
+    /// The time since which each run is known to be available.
     available_since_ms: BTreeMap<NodeRun, u64>,
     /// When this run claims its first scenes.
     first_claim_ms: Option<u64>,
@@ -82,18 +82,18 @@ impl NodeScenes {
         nodes.find(|entry| entry.run.node == run.node)
     }
 
-    /// Whether a run runs a scene and does not give it up.
+    /// Whether a run owns a scene and does not give it up.
     fn is_running(&self, entry: &SceneEntry, run: NodeRun) -> bool {
         entry.owner == Some(run) && !self.leaving.contains_key(&entry.name)
     }
 
-    /// Whether another node could run what this one gives up.
+    /// Whether another node may get the scenes that this one gives up.
     pub fn has_other_node(&self, run: NodeRun) -> bool {
         let mut nodes = self.table.nodes.iter();
         nodes.any(|entry| entry.run.node != run.node && is_available(entry))
     }
 
-    /// The owner of a scene has changed by a request of this node.
+    /// Applies a request of this node that has changed the owner of a scene.
     fn set_owner(&mut self, name: &str, epoch: u64, owner: Option<NodeRun>) {
         let mut scenes = self.table.scenes.iter_mut();
         let entry = scenes.find(|entry| entry.name == name && entry.epoch == epoch);
@@ -109,7 +109,7 @@ impl NodeScenes {
             self.table = table;
         }
         let table = &self.table;
-        // Those are given up.
+        // Scenes with another owner or epoch are given up.
         self.leaving.retain(|name, epoch| {
             let entry = table.scene(name);
             entry.is_some_and(|entry| entry.owner == Some(run) && entry.epoch == *epoch)
@@ -172,7 +172,7 @@ impl ClusterNode {
         scenes.filter(|entry| self.scenes.is_running(entry, self.run))
     }
 
-    /// The run that runs a scene, as the store has said last; `None` if no node that is alive runs it, also while this node gives it up.
+    /// The run that runs a scene, by the last list of the store; `None` if no living node runs it, and while this node gives it up.
     #[must_use]
     pub fn scene_owner(&self, name: &str, now_ms: u64) -> Option<NodeRun> {
         let owner = self.scenes.table.alive_owner(name)?;
@@ -198,19 +198,19 @@ impl ClusterNode {
         self.scenes.load = load;
     }
 
-    /// Whether this node drains: it gives up its scenes and claims none, as the store has said last.
+    /// Whether this node drains, by the last list of the store: it gives up its scenes and claims none.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         let own = self.scenes.node(self.run);
         own.is_some_and(|entry| entry.is_draining)
     }
 
-    /// Makes this node drain, or ends that, as soon as the store can be reached. A new process of the node does not drain.
+    /// Starts or ends a drain of this node, as soon as the store can be reached. A new process of the node does not drain.
     pub const fn set_draining(&mut self, is_draining: bool) {
         self.scenes.draining = Some(is_draining);
     }
 
-    /// The next request about scenes; one at a time, so that a list is never older than a change that it lacks.
+    /// Sends the next request about scenes. Only one is pending at a time, so a list contains all changes that were confirmed before.
     pub(super) fn poll_scenes(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         if !self.requests.is_free(RequestKind::Scene) {
             return;
@@ -237,7 +237,7 @@ impl ClusterNode {
             let request = SceneRequest::SetDraining { name, is_draining };
             (SceneWork::SetDraining, request)
         } else if !scenes.undeclared.is_empty() && is_due {
-            // After the rest: if its replies are late, the node goes on with the scenes that are known.
+            // Last, so that late replies to it do not delay the scenes that are known.
             let scenes = scenes.undeclared.clone();
             let work = SceneWork::Declare(scenes.len());
             (work, SceneRequest::Declare { run, scenes })
@@ -275,7 +275,7 @@ impl ClusterNode {
             (SceneWork::Declare(_) | SceneWork::SetDraining, _) => {
                 scenes.next_write_ms = now_ms + self.settings.busy_read_interval_ms;
             }
-            // The next list says what is so.
+            // The next list shows the result.
             (SceneWork::Read | SceneWork::Claim(..) | SceneWork::GiveUp(..), _) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Players come and go.
+//! Spawns and despawns players.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::ids::ClusterRecord;
 struct HeldNow {
     arrival: (u64, u64),
     is_frozen: bool,
-    /// The record of a player that is not here yet.
+    /// The record of a player without an entity.
     record: Option<ClusterRecord>,
 }
 
-/// Makes the entities those of the players that the node holds.
+/// Despawns players that have left the node, and spawns those that have arrived.
 pub(super) fn arrive_players(world: &mut World) {
     let hooks = world.resource::<SharedHooks>().hooks.clone();
     let mut players = world.resource_mut::<ClusterPlayers>();
@@ -83,7 +83,7 @@ fn refused_logins(players: &ClusterPlayers) -> Vec<PlayerLoginRefused> {
         .collect()
 }
 
-/// The players that the node holds now, with the records of those that are not here yet.
+/// The players that the node holds now, with the records of those without an entity.
 fn held_now(players: &ClusterPlayers) -> BTreeMap<PlayerId, HeldNow> {
     let Some(driver) = &players.driver else {
         return BTreeMap::new();

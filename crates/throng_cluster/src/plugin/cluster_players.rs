@@ -1,6 +1,6 @@
-//! The players of a node: the driver, and which entity is which player.
+//! The players of a node: the driver, and the entities of players.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::*;
 use throng_core::ids::PlayerId;
@@ -10,7 +10,7 @@ use crate::driver::NodeDriver;
 use crate::ids::NodeRun;
 use crate::node::NodeStats;
 
-/// An entity is this player.
+/// The player of an entity.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -34,7 +34,7 @@ pub struct ClusterPlayer(pub PlayerId);
 /// #[derive(Component)]
 /// struct Gold(u32);
 ///
-/// /// A player that is moving to another node earns nothing, since its record has been written.
+/// /// A frozen player earns nothing: its record may be written already.
 /// fn pay(mut players: Query<&mut Gold, (With<ClusterPlayer>, Without<FrozenPlayer>)>) {
 ///     players.iter_mut().for_each(|mut gold| gold.0 += 1);
 /// }
@@ -49,10 +49,17 @@ pub(super) struct PresentPlayer {
     /// The run of the node, and the epoch, with which it arrived.
     pub arrival: (u64, u64),
     pub is_frozen: bool,
-    /// Why it is about to leave.
+    /// Why it leaves, if it moves or logs out.
     pub leaves: Option<LeaveReason>,
-    /// Where it goes, if it moves.
+    /// The run that it goes to, if it moves.
     pub moves_to: Option<NodeRun>,
+}
+
+/// Requests of ticks at whose end the node had paused. They are handled when it goes on, because records can be written only then.
+#[derive(Debug, Default)]
+pub(super) struct PostponedRequests {
+    pub exchanges: BTreeSet<[PlayerId; 2]>,
+    pub log_outs: BTreeSet<PlayerId>,
 }
 
 /// The players of this node.
@@ -61,15 +68,16 @@ pub struct ClusterPlayers {
     pub(super) driver: Option<NodeDriver>,
     pub(super) present: BTreeMap<PlayerId, PresentPlayer>,
     pub(super) ticks: u64,
+    pub(super) postponed: PostponedRequests,
 }
 
 impl ClusterPlayers {
-    /// From now on, the players of this node are those of the app. Returns the former node, if there was one.
+    /// Connects the app to a node: its players arrive in the app. Returns the former node, if there was one.
     pub fn open(&mut self, driver: NodeDriver) -> Option<NodeDriver> {
         self.driver.replace(driver)
     }
 
-    /// Takes the node out of the app; in the next tick, all players leave as [`LeaveReason::Lost`]. Move them or log them out before.
+    /// Disconnects the app from the node. In the next tick, all players leave as [`LeaveReason::Lost`]. Move them or log them out before.
     pub fn close(&mut self) -> Option<NodeDriver> {
         self.driver.take()
     }
@@ -80,7 +88,7 @@ impl ClusterPlayers {
         self.driver.as_ref()
     }
 
-    /// Gets a player without an owner: its client has logged in here. It arrives in a later tick. `false` without a node.
+    /// Claims a player without an owner whose client has logged in here. It arrives in a later tick. `false` without a node.
     pub fn log_in(&self, player: PlayerId) -> bool {
         let driver = self.driver.as_ref();
         driver
@@ -88,13 +96,13 @@ impl ClusterPlayers {
             .is_some()
     }
 
-    /// The entity of a player that is here. O(log n).
+    /// The entity of a player of this node. O(log n).
     #[must_use]
     pub fn entity(&self, player: PlayerId) -> Option<Entity> {
         self.present.get(&player).map(|present| present.entity)
     }
 
-    /// The players that are here, in ascending order.
+    /// The players with an entity, in ascending order.
     pub fn players(&self) -> impl Iterator<Item = PlayerId> {
         self.present.keys().copied()
     }
@@ -109,7 +117,7 @@ impl ClusterPlayers {
     }
 }
 
-/// Marks or unmarks a player that is here.
+/// Freezes or unfreezes the entity of a player.
 pub(super) fn set_frozen(world: &mut World, player: PlayerId, is_frozen: bool) {
     let mut players = world.resource_mut::<ClusterPlayers>();
     let Some(present) = players.present.get_mut(&player) else {
@@ -120,7 +128,7 @@ pub(super) fn set_frozen(world: &mut World, player: PlayerId, is_frozen: bool) {
     }
     present.is_frozen = is_frozen;
     if !is_frozen {
-        // It stays after all.
+        // Its move has failed, or the pause is over.
         (present.leaves, present.moves_to) = (None, None);
     }
     let entity = present.entity;

@@ -1,4 +1,4 @@
-//! The scenes of a node, and where those of other nodes run.
+//! The scenes of a node, and the nodes of the other scenes.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::collect::PlayerMove;
 use crate::ids::NodeRun;
 use crate::request::{SceneEntry, SceneTable};
 
-/// This node runs a scene from now on: the game opens it. Its own state, such as that of NPCs, starts again from the specification, unless the
-/// game takes it along by other means. If the scene was removed from this node before, and the former copy is still open, players in it go into
-/// the new one.
+/// This node has to run a scene: the game opens it. The state of the scene itself, such as that of NPCs, starts again from the specification,
+/// unless the game transfers it by other means. If a former copy of the scene is still open on this node, the game moves its players into the new
+/// one.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -20,7 +20,7 @@ use crate::request::{SceneEntry, SceneTable};
 ///
 /// fn open_scenes(mut assigned: MessageReader<SceneAssigned>) {
 ///     for scene in assigned.read() {
-///         println!("{} opens, {} bytes say how", scene.name, scene.specification.len());
+///         println!("{} opens with a specification of {} bytes", scene.name, scene.specification.len());
 ///     }
 /// }
 /// ```
@@ -53,32 +53,32 @@ pub struct SceneAssigned {
 pub struct SceneRemoved {
     /// Its name.
     pub name: String,
-    /// The run that runs it now. The players in it go on here until each of them has been handed off with [`PlayerMove::to_scene`]; then the
-    /// game closes its copy. `None`: the run of this node has ended, and its players with it, or others have run the scene in the meantime and
-    /// it is assigned again in the same tick. The game closes its copy at once.
+    /// The run that runs it now. The players in it go on here until each of them has been handed off with [`PlayerMove::to_scene`]. Then the game
+    /// closes its copy. `None`: the game closes its copy at once. Either the run of this node has ended, and its players have left; or other
+    /// nodes have run the scene in the meantime, and it is assigned to this node again in the same tick.
     pub new_owner: Option<NodeRun>,
 }
 
-/// Where a scene runs.
+/// The place of a scene in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenePlace<'s> {
     /// On this node.
     Here,
     /// On another node, with this name.
     Elsewhere(&'s str),
-    /// On no node now, or the cluster does not know it. It is claimed within seconds, or as soon as a node may run it.
+    /// On no node now, or the scene is unknown. A known scene is claimed within seconds, or as soon as a node may run it.
     Nowhere,
 }
 
-/// A scene that the game has open.
+/// A scene that is open in the game.
 #[derive(Clone, Copy, Debug)]
 struct OpenScene {
     epoch: u64,
-    /// It is given up, and no other node runs it yet.
+    /// The node gives it up, and no other node runs it yet.
     is_leaving: bool,
 }
 
-/// The scenes of this node, and where the others run, as the store has said last. It changes in [`ClusterSystems::Scenes`](super::ClusterSystems).
+/// The scenes of this node and the nodes of the others, by the last list of the store. It changes in [`ClusterSystems::Scenes`](super::ClusterSystems).
 #[derive(Resource, Debug, Default)]
 pub struct ClusterScenes {
     table: SceneTable,
@@ -98,7 +98,7 @@ impl ClusterScenes {
         scenes.filter(|entry| self.is_running(&entry.name))
     }
 
-    /// Where a scene runs. O(log n).
+    /// The place of a scene. O(log n).
     #[must_use]
     pub fn place(&self, name: &str) -> ScenePlace<'_> {
         if self.is_running(name) {
@@ -124,8 +124,8 @@ impl ClusterScenes {
         self.is_draining
     }
 
-    /// Whether this node cannot reach the store. Its players are frozen, and its scenes stay open, but nothing in them may be simulated. When
-    /// the store is back, they go on, or they are removed, if others have claimed them.
+    /// Whether this node pauses, because its heartbeats do not reach the store. Its players are frozen. Its scenes stay open, but the game must
+    /// not simulate them. When a heartbeat succeeds, they go on. If the node was declared dead, they are removed.
     #[must_use]
     pub const fn is_paused(&self) -> bool {
         self.is_paused
@@ -136,13 +136,13 @@ impl ClusterScenes {
         !self.is_paused && open.is_some_and(|open| !open.is_leaving)
     }
 
-    /// Compares the scenes that the node runs, with their epochs, with those that the game has open. O(n · log(n)).
+    /// Compares the scenes that the node runs, with their epochs, with those that are open in the game. O(n · log(n)).
     fn follow(
         &mut self,
         own: Option<NodeRun>,
         running: &BTreeMap<String, u64>,
     ) -> (Vec<SceneRemoved>, Vec<SceneAssigned>) {
-        // What an earlier run had is lost.
+        // An earlier run has lost its scenes.
         let is_lost = self.own != own || own.is_none();
         self.own = own;
         let (mut removed, mut assigned) = (Vec::new(), Vec::new());
@@ -150,7 +150,7 @@ impl ClusterScenes {
         self.open.retain(|name, open| {
             let new_owner = match running.get(name) {
                 _ if is_lost => None,
-                // Another one than two more: other nodes have run it in the meantime.
+                // Two more: this node has given it up and claimed it again. With another difference, other nodes have run it meanwhile.
                 Some(&epoch) if epoch == open.epoch || epoch == open.epoch + 2 => {
                     (open.epoch, open.is_leaving) = (epoch, false);
                     return true;
@@ -186,8 +186,8 @@ impl ClusterScenes {
 }
 
 impl PlayerMove {
-    /// Takes a player to the node that runs a scene; `None` if that is this node, or no node. Send it again in a later tick if the player is
-    /// still here and not frozen: the node may have died.
+    /// A move to the node that runs a scene; `None` if that is this node, or no node. Send it again in a later tick if the player is still here
+    /// and not frozen: the move may have failed.
     ///
     /// ```
     /// # use bevy_ecs::prelude::*;
@@ -217,7 +217,7 @@ impl PlayerMove {
     }
 }
 
-/// Makes the list of scenes that of the node, and says what has changed.
+/// Copies the list of scenes from the node, and sends messages about the changes.
 pub(super) fn follow_scenes(
     players: Res<ClusterPlayers>,
     mut scenes: ResMut<ClusterScenes>,

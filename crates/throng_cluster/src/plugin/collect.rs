@@ -1,4 +1,4 @@
-//! Players are collected, and sent away.
+//! Collects the states of players; handles moves, exchanges and log-outs.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use super::hooks::{LeaveReason, PlayerHooks, SharedHooks};
 use crate::ids::NodeRun;
 use crate::request::RefusedWrite;
 
-/// A player goes to another node. It is frozen from now on. If the node is not alive, or the player not here, nothing happens.
+/// A player moves to another node. It is frozen until it leaves or the move fails. Nothing happens if the target is not alive, the player is not
+/// here, or this node pauses. Send it again in that case.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -29,7 +30,7 @@ pub struct PlayerMove {
     pub to: String,
 }
 
-/// A player logs out: it is saved and given up.
+/// A player logs out: it is saved and given up. While the node pauses, this waits.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -46,7 +47,7 @@ pub struct PlayerLogOut(
     pub PlayerId,
 );
 
-/// The login of a player was refused: it is on another node, or was on one that is late and whose players may be claimed soon.
+/// The login of a player was refused: it is on another node, or its node is late or dead, so another node may claim it soon.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -66,14 +67,14 @@ pub struct PlayerLoginRefused {
     pub reason: RefusedWrite,
 }
 
-/// Two players have exchanged something in this tick: both are saved together.
+/// Two players have exchanged something in this tick. Both are saved together.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
 /// use throng_cluster::PlayerExchange;
 /// use throng_core::ids::PlayerId;
 ///
-/// /// Call this in the tick in which a trade is done: a failure keeps both sides of it or none.
+/// /// Send this in the tick of the trade. A failure then keeps both sides of it or none.
 /// fn trade(seller: PlayerId, buyer: PlayerId, mut exchanges: MessageWriter<PlayerExchange>) {
 ///     exchanges.write(PlayerExchange([seller, buyer]));
 /// }
@@ -91,7 +92,7 @@ struct TickRequests {
     log_outs: Vec<PlayerId>,
 }
 
-/// Writes what players are into their records, and sends those away that go.
+/// Writes the states of players into their records, and begins moves and log-outs.
 pub(super) fn collect_players(world: &mut World) {
     let SharedHooks {
         hooks,
@@ -116,9 +117,12 @@ pub(super) fn collect_players(world: &mut World) {
         records.extend(bytes.and_then(|present| collect(world, &*hooks, player, present)));
     }
     let mut leaving = Vec::new();
-    driver.with_node(|node, now_ms| {
+    let is_paused = driver.with_node(|node, now_ms| {
+        if !node.is_valid(now_ms) {
+            return true;
+        }
         for &players in &requests.exchanges {
-            // What they have is written below; from now on they are saved together.
+            // Their states are written below. From now on, they are saved together.
             node.exchange(players, now_ms, |_| ());
         }
         for (player, bytes) in records {
@@ -140,7 +144,11 @@ pub(super) fn collect_players(world: &mut World) {
                 leaving.push((player, LeaveReason::LoggedOut, None));
             }
         }
+        false
     });
+    if is_paused {
+        return postpone(world, requests);
+    }
     for (player, reason, to) in leaving {
         set_frozen(world, player, true);
         let mut players = world.resource_mut::<ClusterPlayers>();
@@ -150,7 +158,24 @@ pub(super) fn collect_players(world: &mut World) {
     }
 }
 
+/// Keeps the requests of players of this node until the node goes on. Moves are dropped: the game sends them again.
+fn postpone(world: &mut World, requests: TickRequests) {
+    let mut players = world.resource_mut::<ClusterPlayers>();
+    let ClusterPlayers {
+        present, postponed, ..
+    } = &mut *players;
+    let is_here = |player: &PlayerId| present.contains_key(player);
+    let exchanges = requests.exchanges.into_iter();
+    postponed
+        .exchanges
+        .extend(exchanges.filter(|players| players.iter().all(is_here)));
+    let log_outs = requests.log_outs.into_iter();
+    postponed.log_outs.extend(log_outs.filter(is_here));
+}
+
+/// The requests of this tick, after those that were postponed.
 fn take_requests(world: &mut World) -> TickRequests {
+    let postponed = std::mem::take(&mut world.resource_mut::<ClusterPlayers>().postponed);
     let moves = take::<PlayerMove>(world);
     let log_outs = take::<PlayerLogOut>(world).into_iter();
     let exchanges = take::<PlayerExchange>(world).into_iter();
@@ -165,9 +190,11 @@ fn take_requests(world: &mut World) -> TickRequests {
     let moves = moves
         .iter()
         .filter_map(|request| Some((request.player, run_of(&request.to)?)));
+    let exchanges = exchanges.map(|exchange| exchange.0);
+    let log_outs = log_outs.map(|log_out| log_out.0);
     TickRequests {
-        exchanges: exchanges.map(|exchange| exchange.0).collect(),
-        log_outs: log_outs.map(|log_out| log_out.0).collect(),
+        exchanges: postponed.exchanges.into_iter().chain(exchanges).collect(),
+        log_outs: postponed.log_outs.into_iter().chain(log_outs).collect(),
         moves: moves.collect(),
     }
 }
@@ -176,7 +203,7 @@ fn take<M: Message>(world: &mut World) -> Vec<M> {
     world.resource_mut::<Messages<M>>().drain().collect()
 }
 
-/// What a player is now; `None` if its entity is gone.
+/// The encoded state of a player; `None` if it is frozen or its entity is gone.
 fn collect(
     world: &World,
     hooks: &dyn PlayerHooks,
@@ -184,6 +211,133 @@ fn collect(
     present: &PresentPlayer,
 ) -> Option<(PlayerId, Vec<u8>)> {
     world.get_entity(present.entity).ok()?;
-    // A frozen player is not changed.
+    // The record of a frozen player cannot be written.
     (!present.is_frozen).then(|| (player, hooks.on_collect(world, present.entity)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use bevy_app::{App, FixedMain, FixedPostUpdate};
+
+    use super::*;
+    use crate::bus::{BusPeer, ClusterKey, LocalBus, MessageBus};
+    use crate::driver::{DriverSettings, NodeDriver};
+    use crate::ids::ClusterRecord;
+    use crate::plugin::ClusterPlugin;
+    use crate::request::{ClusterReply, ClusterRequest};
+    use crate::store::{ClusterStore, ClusterStoreError, SharedRows};
+
+    const SELLER: PlayerId = PlayerId(1_000);
+    const BUYER: PlayerId = PlayerId(1_001);
+    const LEAVER: PlayerId = PlayerId(1_002);
+
+    #[derive(Component)]
+    struct Gold(u8);
+
+    struct Game;
+
+    impl PlayerHooks for Game {
+        fn on_collect(&self, world: &World, player: Entity) -> Vec<u8> {
+            vec![world.get::<Gold>(player).unwrap().0]
+        }
+
+        fn on_receive(&self, world: &mut World, _: PlayerId, _: &ClusterRecord) -> Entity {
+            world.spawn(Gold(1)).id()
+        }
+    }
+
+    /// Rows that cannot be reached while `is_away` is set.
+    struct DistantRows {
+        rows: SharedRows,
+        is_away: Arc<AtomicBool>,
+    }
+
+    impl ClusterStore for DistantRows {
+        fn execute(&mut self, request: &ClusterRequest) -> Result<ClusterReply, ClusterStoreError> {
+            if self.is_away.load(Ordering::Acquire) {
+                return Err(ClusterStoreError::NotExecuted("away".to_owned()));
+            }
+            self.rows.execute(request)
+        }
+    }
+
+    fn open_app(rows: &SharedRows, is_away: &Arc<AtomicBool>) -> App {
+        let open = || -> Box<dyn ClusterStore> {
+            let (rows, is_away) = (rows.clone(), is_away.clone());
+            Box::new(DistantRows { rows, is_away })
+        };
+        let driver = NodeDriver::start(&DriverSettings::new("n1"), open, |run| {
+            let (own, key) = (BusPeer::Node(run.node), ClusterKey::new(&[7; 32]));
+            let transport = LocalBus::default().join(own);
+            Ok(MessageBus::new(Box::new(transport), key, own, run.run))
+        });
+        let mut app = App::new();
+        let mut plugin = ClusterPlugin::new(Game);
+        // No player is collected by time.
+        plugin.collect_interval_ticks = u32::MAX;
+        app.add_plugins(plugin);
+        let mut players = app.world_mut().resource_mut::<ClusterPlayers>();
+        players.open(driver.unwrap());
+        for player in [SELLER, BUYER, LEAVER] {
+            players.log_in(player);
+        }
+        app
+    }
+
+    /// Waits for a condition, with a tick before each check if `ticks` is set.
+    fn until(app: &mut App, ticks: bool, condition: impl Fn(&ClusterPlayers) -> bool) {
+        for _ in 0..30_000 {
+            if ticks {
+                app.world_mut().run_schedule(FixedMain);
+            }
+            if condition(app.world().resource::<ClusterPlayers>()) {
+                return;
+            }
+            thread::park_timeout(Duration::from_millis(2));
+        }
+        panic!("the condition was never met");
+    }
+
+    fn is_valid(players: &ClusterPlayers) -> bool {
+        let driver = players.driver().unwrap();
+        driver.with_node(|node, now_ms| node.is_valid(now_ms))
+    }
+
+    #[test]
+    fn exchange_and_log_out_at_the_start_of_a_pause_are_saved_after_it() {
+        let (rows, is_away) = (SharedRows::default(), Arc::new(AtomicBool::new(false)));
+        let mut app = open_app(&rows, &is_away);
+        until(&mut app, true, |players| players.players().count() == 3);
+        is_away.store(true, Ordering::Release);
+        until(&mut app, false, |players| !is_valid(players));
+        // The rest of a tick that began before the pause.
+        let mut all = app.world_mut().query::<&mut Gold>();
+        for mut gold in all.iter_mut(app.world_mut()) {
+            gold.0 = 2;
+        }
+        app.world_mut()
+            .write_message(PlayerExchange([SELLER, BUYER]));
+        app.world_mut().write_message(PlayerLogOut(LEAVER));
+        app.world_mut().run_schedule(FixedPostUpdate);
+        is_away.store(false, Ordering::Release);
+        until(&mut app, false, is_valid);
+        until(&mut app, true, |players| players.entity(LEAVER).is_none());
+        let driver = app.world_mut().resource_mut::<ClusterPlayers>().close();
+        let bytes_of = |player| {
+            let driver = driver.as_ref().unwrap();
+            driver.with_node(|node, _| node.record(player).unwrap().bytes.clone())
+        };
+        assert_eq!([SELLER, BUYER].map(bytes_of), [[2], [2]]);
+        let released = rows.with_rows(|rows| {
+            let mut records = rows.records();
+            let (_, record) = records.find(|(player, _)| *player == LEAVER).unwrap();
+            (rows.owner(LEAVER).unwrap().0, record.bytes.clone())
+        });
+        assert_eq!(released, (None, vec![2]));
+    }
 }

@@ -1,4 +1,4 @@
-//! What a game does when players come and go.
+//! The hooks of a game for its players.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ pub enum LeaveReason {
     Moved,
     /// It has logged out, and is saved.
     LoggedOut,
-    /// This node does not own it any more: the node was cut off from the store, or the player has been elsewhere in the meantime. What was
-    /// not saved is lost.
+    /// This node does not own it any more: its run was declared dead while it could not reach the store, a write was refused, or the player has
+    /// been on another node in the meantime. Changes that were not saved are lost. Also sent when the node was closed.
     Lost,
 }
 
 /// The hooks of a game. They are called in the tick, on the thread of the schedule.
 pub trait PlayerHooks: Send + Sync + 'static {
-    /// Encodes a player: everything that goes with it to another node, and is saved. Called often, so it should be fast, and it should return
+    /// Encodes the state of a player that is saved and goes with it to another node. It is called often, so it should be fast. It should return
     /// equal bytes for equal states.
     fn on_collect(&self, world: &World, player: Entity) -> Vec<u8>;
 
-    /// Spawns a player from its record, never from default values. The revision 0 is that of a new player, with no bytes.
+    /// Spawns a player from its record, never from default values. A new player has revision 0 and no bytes.
     fn on_receive(&self, world: &mut World, player: PlayerId, record: &ClusterRecord) -> Entity;
 
-    /// A player leaves; its entity still exists, and is despawned after this.
+    /// A player leaves. Its entity still exists, and is despawned after this call.
     fn on_leave(&self, world: &mut World, player: Entity, reason: LeaveReason) {
         let _ = (world, player, reason);
     }
@@ -39,7 +39,7 @@ pub trait PlayerHooks: Send + Sync + 'static {
     }
 }
 
-/// The hooks, and how often players are collected.
+/// The hooks, and the interval of collections.
 #[derive(Resource, Clone)]
 pub(super) struct SharedHooks {
     pub hooks: Arc<dyn PlayerHooks>,

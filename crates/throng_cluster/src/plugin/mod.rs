@@ -1,8 +1,8 @@
 //! The players of a node in a Bevy app.
 //!
 //! ```text
-//! FixedPreUpdate   [Scenes]  which scenes run here? ─▶ ClusterScenes · SceneAssigned, SceneRemoved
-//!                  [Arrive]  who is here now? ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer, PlayerLoginRefused
+//! FixedPreUpdate   [Scenes]  scenes of this node ─▶ ClusterScenes · SceneAssigned, SceneRemoved
+//!                  [Arrive]  players of this node ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer, PlayerLoginRefused
 //!                  [Deliver] PlayerMessageReceived · ClusterAnnounced · PlayerLookedUp
 //! FixedUpdate      the game
 //! FixedPostUpdate  [Collect] on_collect ─▶ records · PlayerExchange · PlayerMove · PlayerLogOut
@@ -10,21 +10,26 @@
 //!
 //! | file | contains |
 //! |---|---|
-//! | `hooks` | what a game does when players come and go |
-//! | `cluster_players` | the resource: the driver, and which entity is which player |
-//! | `cluster_scenes` | the scenes of this node, and where the others run |
-//! | `arrive`, `collect` | the systems |
+//! | `hooks` | the hooks of a game for its players |
+//! | `cluster_players` | the resource with the driver and the entities of players |
+//! | `cluster_scenes` | the scenes of this node, and the nodes of the others |
+//! | `arrive` | spawns and despawns players |
+//! | `collect` | collects the states of players; handles moves, exchanges and log-outs |
 //! | `matches` | tickets and matches, as messages |
 //! | `player_messages` | messages to players, and announcements |
-//! | `player_lookups` | the saved states of players elsewhere |
+//! | `player_lookups` | the saved states of players on any node |
 //!
-//! Invariants: after Arrive, an entity exists for each player that the node holds, and for no other. It was spawned from the record of its
-//! arrival. A record never contains one side of an exchange only, if the game sends [`PlayerExchange`] in the tick in which it happens.
+//! Invariants: after Arrive, there is exactly one entity for each player that the node holds, and none for other players. It was spawned from the
+//! record of its arrival. If the game sends [`PlayerExchange`] in the tick of the exchange, both sides are saved together.
 //!
-//! A player may arrive before the scene in its record is assigned to this node, if a reply of the store is late. `on_receive` keeps such a player
-//! out of the world until then. Systems that open scenes fit between [`ClusterSystems::Scenes`] and [`ClusterSystems::Arrive`].
+//! While the node pauses, because it cannot reach the store, all its players are frozen and [`ClusterScenes::running`] is empty. Exchanges and
+//! log-outs of a tick at whose end the node has paused are handled when it goes on.
 //!
-//! Cost: O(players of the node) per tick, O(scenes of the cluster) when the list of scenes or nodes has changed, and one call of `on_collect` per player and [`ClusterPlugin::collect_interval_ticks`].
+//! If a reply of the store is late, a player may arrive before the scene in its record is assigned to this node. `on_receive` has to keep such a
+//! player out of the world until then. Put systems that open scenes between [`ClusterSystems::Scenes`] and [`ClusterSystems::Arrive`].
+//!
+//! Cost: O(players of the node) per tick, O(scenes of the cluster) when the list of scenes or nodes has changed, and one call of `on_collect` per
+//! player every [`ClusterPlugin::collect_interval_ticks`].
 
 mod arrive;
 mod cluster_players;
@@ -59,16 +64,16 @@ use self::hooks::SharedHooks;
 #[derive(Clone)]
 pub struct ClusterPlugin {
     hooks: Arc<dyn PlayerHooks>,
-    /// Each player is collected once in this many ticks, and when it moves, exchanges something or logs out.
+    /// The number of ticks between two collections of a player. It is also collected when it moves, exchanges something or logs out.
     pub collect_interval_ticks: u32,
 }
 
 /// The steps of a tick.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClusterSystems {
-    /// Scenes come and go: in `FixedPreUpdate`, before `Arrive`.
+    /// Scenes are assigned and removed: in `FixedPreUpdate`, before `Arrive`.
     Scenes,
-    /// Players come and go: in `FixedPreUpdate`.
+    /// Players arrive and leave: in `FixedPreUpdate`.
     Arrive,
     /// Messages of other nodes and looked-up players arrive: in `FixedPreUpdate`, after `Arrive`.
     Deliver,
@@ -86,7 +91,7 @@ impl std::fmt::Debug for ClusterPlugin {
 }
 
 impl ClusterPlugin {
-    /// With the hooks of a game. Players are collected once in 20 ticks.
+    /// The plugin with the hooks of a game. Players are collected every 20 ticks.
     #[must_use]
     pub fn new(hooks: impl PlayerHooks) -> Self {
         Self {

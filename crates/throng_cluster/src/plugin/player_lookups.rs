@@ -1,4 +1,4 @@
-//! Look-ups of the saved states of players elsewhere, through the cache of `throng_store`.
+//! Look-ups of the saved states of players on any node, through the cache of `throng_store`.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::request::PlayerEntry;
 /// The attribute of a [`PlayerRecord`] that contains the state of a player of a cluster.
 const STATE: u16 = 0;
 
-/// Saved states of players, wherever they are: a bounded cache. A result is up to [`ttl_ms`](CacheSettings::ttl_ms) older than the row, and the
-/// row as much older than the player as its node saves late. Use the entity of a player that is here instead.
+/// A bounded cache of the saved states of players on any node. A result may be up to [`ttl_ms`](CacheSettings::ttl_ms) older than the row, and the
+/// row is older than the player by up to the save interval of its node. For players of this node, use their entities instead.
 ///
 /// To change the limits, insert the resource before the plugin.
 ///
@@ -56,8 +56,8 @@ impl PlayerLookups {
         Self { cache, now_ms: 0 }
     }
 
-    /// Looks up a player: the cached state if it is fresh, else `None`; then a [`PlayerLookedUp`] with this number follows. O(1) for cached
-    /// players.
+    /// Looks up a player. Returns the cached state if it is fresh. Otherwise it returns `None`, and a [`PlayerLookedUp`] with this number follows.
+    /// O(1) for cached players.
     ///
     /// # Errors
     /// [`PlayerStoreError::TooManyLookups`] if too many are pending.
@@ -101,11 +101,11 @@ pub struct PlayerLookedUp {
     pub player: PlayerId,
     /// The number of the look-up.
     pub number: u64,
-    /// What the store knows, or why there is no result.
+    /// The saved state, or why there is no result.
     pub result: Result<CachedPlayer, PlayerStoreError>,
 }
 
-/// Takes the reply of the store, and fails look-ups that are overdue.
+/// Handles the reply of the store, and fails look-ups that are overdue.
 pub(super) fn take_records(
     players: Res<ClusterPlayers>,
     mut lookups: ResMut<PlayerLookups>,
@@ -117,7 +117,7 @@ pub(super) fn take_records(
     let (read, now_ms) = driver.with_record_reads(|reads, now_ms| (reads.take(), now_ms));
     let lookups = &mut *lookups;
     lookups.now_ms = now_ms;
-    let mut tell = |number, player, result| {
+    let mut emit = |number, player, result| {
         results.write(PlayerLookedUp {
             player,
             number,
@@ -133,12 +133,12 @@ pub(super) fn take_records(
                 cause: "the players were not read".to_owned(),
             }),
         };
-        lookups.cache.receive(&asked, found, now_ms, &mut tell);
+        lookups.cache.receive(&asked, found, now_ms, &mut emit);
     }
-    lookups.cache.expire_lookups(now_ms, tell);
+    lookups.cache.expire_lookups(now_ms, emit);
 }
 
-/// Requests what is missing.
+/// Requests the players that are not cached.
 pub(super) fn request_records(players: Res<ClusterPlayers>, mut lookups: ResMut<PlayerLookups>) {
     let Some(driver) = &players.driver else {
         return;
@@ -152,7 +152,7 @@ pub(super) fn request_records(players: Res<ClusterPlayers>, mut lookups: ResMut<
     });
 }
 
-/// One result per requested player, in their order.
+/// One result per requested player, in the order of the request.
 fn results_of(asked: &[PlayerId], entries: Vec<PlayerEntry>) -> Vec<LookupResult> {
     let found = entries.into_iter().map(|entry| {
         let mut record = PlayerRecord::new(entry.player);

@@ -1,4 +1,4 @@
-//! Messages to players, wherever they are, and announcements to all nodes.
+//! Messages to players on any node, and announcements to all nodes.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use throng_core::ids::PlayerId;
 use super::cluster_players::ClusterPlayers;
 use crate::messenger::MessengerEvent;
 
-/// Sends a message of the game's systems to players, on whichever nodes they are. It arrives as [`PlayerMessageReceived`]: for players of this
-/// node in the same tick, in [`ClusterSystems::Collect`](super::ClusterSystems::Collect). It may be lost, and is dropped for players who are
+/// Sends a message of the game's systems to players on any node. It arrives as [`PlayerMessageReceived`]: for players of this node in the same
+/// tick, in [`ClusterSystems::Collect`](super::ClusterSystems::Collect). It may be lost, and is dropped for players who are
 /// logged out. Limits: [`MessengerSettings`](crate::MessengerSettings).
 ///
 /// ```
@@ -27,7 +27,7 @@ use crate::messenger::MessengerEvent;
 pub struct PlayerMessageRequest {
     /// The players, in any order.
     pub to: Vec<PlayerId>,
-    /// The kind of the message, as the game numbers them.
+    /// The kind of the message, a number of the game.
     pub channel: u16,
     /// The content.
     pub bytes: Vec<u8>,
@@ -67,7 +67,7 @@ pub struct PlayerMessageReceived {
 /// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct ClusterAnnouncement {
-    /// The kind of the message, as the game numbers them.
+    /// The kind of the message, a number of the game.
     pub channel: u16,
     /// The content.
     pub bytes: Vec<u8>,
@@ -93,7 +93,7 @@ pub struct ClusterAnnounced {
     pub bytes: Arc<[u8]>,
 }
 
-/// Takes what has arrived from other nodes.
+/// Emits the messages that have arrived from other nodes.
 pub(super) fn deliver_messages(
     players: Res<ClusterPlayers>,
     mut received: MessageWriter<PlayerMessageReceived>,

@@ -1,4 +1,4 @@
-//! What operators see of the rows.
+//! Reads of the rows for operators.
 
 use throng_core::ids::PlayerId;
 
@@ -6,7 +6,7 @@ use super::{PostgresRows, column, run_at};
 use crate::ids::{ClusterRecord, NodeRun};
 use crate::store::ClusterStoreError;
 
-/// A node, as its row says.
+/// The row of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeOverview {
     /// Its name.
@@ -19,13 +19,13 @@ pub struct NodeOverview {
     pub heartbeat_age_ms: u64,
     /// The load of its last heartbeat.
     pub load: u64,
-    /// Whether it gives up its scenes, and takes no players.
+    /// Whether it drains: it gives up its scenes, and claims neither scenes nor players of dead nodes.
     pub is_draining: bool,
     /// The players that its newest run owns, adopted or not.
     pub players: u64,
 }
 
-/// A player, as its row says.
+/// The row of a player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerOverview {
     /// The player.
@@ -64,13 +64,13 @@ impl PostgresRows {
         rows.iter().map(node).collect()
     }
 
-    /// All players with their records, by ascending id. O(players and their bytes): for checks, not for play.
+    /// All players with their records, by ascending id. For checks, not for play: O(players and their bytes).
     ///
     /// # Errors
     /// [`ClusterStoreError`].
     pub fn read_player_overview(&mut self) -> Result<Vec<PlayerOverview>, ClusterStoreError> {
         let rows = self.session()?.query(
-            "SELECT player, node IS NOT NULL, revision, record FROM cluster_player ORDER BY player",
+            "SELECT player, node IS NOT NULL, revision, record FROM cluster_player ORDER BY player < 0, player",
             &[],
         )?;
         let player = |row| -> Result<PlayerOverview, ClusterStoreError> {

@@ -1,4 +1,4 @@
-//! A request about several players, wherever they are.
+//! A request about several players on any node.
 
 use throng_core::ids::PlayerId;
 use throng_store::PostgresSession;

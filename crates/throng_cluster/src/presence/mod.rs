@@ -1,4 +1,4 @@
-//! Which nodes and gateways are there: each broadcasts its presence over the bus.
+//! Discovery of nodes and gateways: each broadcasts its presence over the bus.
 //!
 //! ```text
 //! every 500 ms: PeerPresence ─▶ bus, to all ═▶ PeerDirectory ─▶ Appeared, Gone
@@ -7,13 +7,13 @@
 //!
 //! | file | contains |
 //! |---|---|
-//! | `peer_presence` | what a peer says about itself, and its bytes |
-//! | `peer_directory` | what a peer knows about the others |
+//! | `peer_presence` | the presence of a peer, and its bytes |
+//! | `peer_directory` | the peers that a peer knows |
 //!
-//! A peer that is silent for 1.5 s is gone; one that ends in order says so. Presence is a hint, as everything on the bus: rows decide which
-//! node is alive and who owns a player.
+//! A peer that sends nothing for 1.5 s is gone. A peer that stops sends a last message. Presence is a hint, like everything on the bus: the rows
+//! decide which node is alive and which one owns a player.
 //!
-//! The id of a gateway follows from its name ([`GatewayId::of_name`](crate::GatewayId::of_name)). If two processes have the same id, the one
+//! The id of a gateway is computed from its name ([`GatewayId::of_name`](crate::GatewayId::of_name)). If two processes have the same id, the one
 //! that started later goes on, and the other one stops ([`PeerDirectory::clash`]).
 
 mod peer_directory;

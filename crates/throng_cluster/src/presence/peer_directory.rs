@@ -1,4 +1,4 @@
-//! What a peer knows about the others.
+//! The peers that a peer knows.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,38 +6,38 @@ use super::peer_presence::PeerPresence;
 use crate::bus::{BUS_VERSION, BusPeer, BusRefusal};
 use crate::ids::{ClusterNodeId, GatewayId};
 
-/// Between two messages of a peer, in milliseconds.
+/// The time between two messages of a peer, in milliseconds.
 const INTERVAL_MS: u64 = 500;
 
-/// A peer that is silent for this time is gone, in milliseconds.
+/// The time after its last message when a peer counts as gone, in milliseconds.
 const SILENCE_MAX_MS: u64 = 1_500;
 
-/// Maximum number of foreign versions that are logged.
+/// Maximum number of other versions that are logged.
 const LOGGED_VERSIONS_MAX: usize = 8;
 
-/// A peer that is there.
+/// A peer whose presence arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownPeer {
     /// Its run: a higher one than before if it has restarted.
     pub run: u64,
-    /// What it said last.
+    /// Its last presence.
     pub presence: PeerPresence,
     heard_ms: u64,
 }
 
-/// Another process has the id of this one, and has started later.
+/// Another process with the same id has started after this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerClash {
-    /// The name of the other process. If it is not that of this one, both names lead to the same id.
+    /// The name of the other process. If it differs from that of this one, both names have the same id.
     pub name: String,
 }
 
 /// A change of the peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerChange {
-    /// A peer is there, or has restarted: it knows nothing yet.
+    /// A peer has appeared or restarted. It has received nothing yet.
     Appeared(BusPeer),
-    /// A peer has ended, or is silent.
+    /// A peer has stopped, or sends nothing any more.
     Gone(BusPeer),
 }
 
@@ -55,7 +55,7 @@ pub enum PeerChange {
 ///     of_gateway.receive(0, (node, 1), &bytes);
 /// }
 /// assert!(of_gateway.login_nodes().eq([ClusterNodeId(3)]));
-/// // It is silent for too long.
+/// // The node sends nothing more.
 /// of_gateway.poll(2_000);
 /// assert_eq!(of_gateway.login_nodes().count(), 0);
 /// ```
@@ -89,7 +89,7 @@ impl PeerDirectory {
         }
     }
 
-    /// Sets the load and whether this peer takes no more players. A change of the latter is broadcast at once.
+    /// Sets the load, and whether this peer drains. A change of the latter is broadcast at once.
     pub const fn set_load(&mut self, load: u32, is_draining: bool) {
         self.presence.load = load;
         if self.presence.is_draining != is_draining {
@@ -98,7 +98,7 @@ impl PeerDirectory {
         }
     }
 
-    /// This peer ends: the message that says so. Broadcast it last.
+    /// Marks this peer as ending, and returns the last message to broadcast.
     #[must_use]
     pub fn end(&mut self) -> Vec<u8> {
         self.presence.is_ending = true;
@@ -122,13 +122,13 @@ impl PeerDirectory {
         })
     }
 
-    /// Handles a message of a peer, given with its run. `false` if it is no presence. O(log peers).
+    /// Handles a message of a peer with this run. `false` if it is not a presence. O(log peers).
     pub fn receive(&mut self, now_ms: u64, (peer, run): (BusPeer, u64), bytes: &[u8]) -> bool {
         if !PeerPresence::is_presence(bytes) {
             return false;
         }
         let Some(presence) = PeerPresence::from_bytes(bytes) else {
-            tracing::debug!(%peer, "presence cannot be read");
+            tracing::debug!(%peer, "presence not read: its bytes are invalid");
             return true;
         };
         if peer == self.own {
@@ -169,12 +169,12 @@ impl PeerDirectory {
             let name = &presence.name;
             tracing::warn!(
                 %peer, name, found = format!("{found:#x}"), expected = format!("{expected:#x}"),
-                "peer ignored: its clients speak another version of the protocol"
+                "peer ignored: it has another protocol id; check the game and its version"
             );
         }
     }
 
-    /// Logs the versions of refused messages, each once.
+    /// Logs a refused message. Each other version of the bus is logged once as a warning.
     pub fn on_refused(&mut self, refusal: BusRefusal) {
         let BusRefusal::Version { found } = refusal else {
             tracing::debug!(error = %refusal, "bus message refused");
@@ -195,12 +195,12 @@ impl PeerDirectory {
         self.changes.pop_front()
     }
 
-    /// The peers that are there, nodes first, by ascending id.
+    /// The known peers: nodes, then gateways, each by ascending id.
     pub fn peers(&self) -> impl Iterator<Item = (BusPeer, &KnownPeer)> {
         self.peers.iter().map(|(peer, known)| (*peer, known))
     }
 
-    /// What is known about a peer; `None` if it is not there.
+    /// A known peer; `None` if no presence of it arrives.
     #[must_use]
     pub fn get(&self, peer: BusPeer) -> Option<&KnownPeer> {
         self.peers.get(&peer)
@@ -216,7 +216,7 @@ impl PeerDirectory {
         })
     }
 
-    /// The gateways that are there, by ascending id.
+    /// The known gateways, by ascending id.
     pub fn gateways(&self) -> impl Iterator<Item = GatewayId> {
         self.peers.keys().filter_map(|peer| match peer {
             BusPeer::Gateway(gateway) => Some(*gateway),
@@ -224,7 +224,7 @@ impl PeerDirectory {
         })
     }
 
-    /// The other process with the id of this one, if there is one: then this one has to stop.
+    /// The newer process with the id of this one, if there is one. This one then has to stop.
     #[must_use]
     pub const fn clash(&self) -> Option<&PeerClash> {
         self.clash.as_ref()

@@ -1,25 +1,25 @@
-//! What a peer says about itself, and its bytes.
+//! The presence of a peer, and its bytes.
 
 /// The longest name of a peer, in bytes.
 pub const PEER_NAME_BYTES_MAX: usize = 64;
 
-/// The first byte of a presence. Others are those of messages and pieces.
+/// The first byte of a presence. Messages and pieces have other first bytes.
 const PRESENCE_KIND: u8 = 32;
 
-/// The bytes before the name: the kind, the id of the protocol, the load, flags, and the length of the name.
+/// The length of the header in bytes: the kind, the id of the protocol, the load, the flags, and the length of the name.
 const HEADER_BYTES: usize = 1 + 8 + 4 + 1 + 1;
 
 const DRAINING: u8 = 1;
 const ENDING: u8 = 2;
 
-/// What a node or a gateway says about itself. The version of the bus is that of the frame.
+/// The presence of a node or a gateway, as it broadcasts it. Its frame has the version of the bus.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerPresence {
-    /// Its name, as logs and errors show it. A name is cut after [`PEER_NAME_BYTES_MAX`] bytes.
+    /// Its name, as logs and errors show it. A name longer than [`PEER_NAME_BYTES_MAX`] bytes is cut between two characters.
     pub name: String,
     /// The id of the game and its version, as in connect tokens. Peers with another id are ignored.
     pub protocol_id: u64,
-    /// Its load: of a node, what it reports with its heartbeat; of a gateway, its clients.
+    /// Its load. Nodes send the load of their heartbeats, gateways the number of their clients.
     pub load: u32,
     /// It takes no more players.
     pub is_draining: bool,
@@ -28,7 +28,7 @@ pub struct PeerPresence {
 }
 
 impl PeerPresence {
-    /// Its bytes.
+    /// Encodes it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let name = &self.name[..self.name.floor_char_boundary(PEER_NAME_BYTES_MAX)];
@@ -44,12 +44,12 @@ impl PeerPresence {
         bytes
     }
 
-    /// Whether bytes are meant to be a presence.
+    /// Whether the first byte is that of a presence.
     pub(super) fn is_presence(bytes: &[u8]) -> bool {
         bytes.first() == Some(&PRESENCE_KIND)
     }
 
-    /// Reads a presence; `None` if the bytes are none.
+    /// Reads a presence; `None` if the bytes are invalid.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (header, name) = bytes.split_first_chunk::<HEADER_BYTES>()?;

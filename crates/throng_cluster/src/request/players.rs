@@ -1,4 +1,4 @@
-//! What a request about players elsewhere finds.
+//! The reply to a request about players on any node.
 
 use throng_core::ids::PlayerId;
 
@@ -9,7 +9,7 @@ use crate::ids::{ClusterRecord, NodeRun};
 pub struct PlayerEntry {
     /// The player.
     pub player: PlayerId,
-    /// The run that owns it, which may have ended since; `None`: it is logged out.
+    /// The run that owns it, which may have ended since then; `None`: it is logged out.
     pub owner: Option<NodeRun>,
     /// Its saved state, if it was requested.
     pub record: Option<ClusterRecord>,

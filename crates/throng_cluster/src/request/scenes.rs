@@ -1,4 +1,4 @@
-//! Requests about scenes: which node runs which.
+//! Requests about scenes and the nodes that run them.
 
 use super::NodeEntry;
 use crate::ids::NodeRun;
@@ -20,11 +20,11 @@ pub struct SceneDeclaration {
 pub struct SceneEntry {
     /// Its name.
     pub name: String,
-    /// What the game needs to open it, as its first declaration said.
+    /// What the game needs to open it, from its first declaration.
     pub specification: Vec<u8>,
     /// The name of the node that runs it while that node is alive; `None`: any node.
     pub pinned_to: Option<String>,
-    /// The run that owns it, which may have ended since; `None` before the first claim, and after the owner has given it up.
+    /// The run that owns it, which may have ended since then; `None` before the first claim, and after the owner has given it up.
     pub owner: Option<NodeRun>,
     /// Counts the changes of the owner.
     pub epoch: u64,
@@ -58,7 +58,7 @@ impl SceneTable {
         (entry.run == run && entry.is_alive).then_some(entry)
     }
 
-    /// The run that runs a scene and is alive. O(log n).
+    /// The run that owns a scene, if it is alive. O(log n).
     #[must_use]
     pub fn alive_owner(&self, name: &str) -> Option<NodeRun> {
         let owner = self.scene(name)?.owner?;
@@ -78,7 +78,8 @@ pub enum SceneRequest {
     },
     /// Reads all nodes and all scenes.
     Read,
-    /// Makes the caller the owner of a scene that has none, or whose owner is not alive. An owner that is late counts as dead from now on.
+    /// Makes the caller the owner of a scene without an owner, or with a dead one. Before that, it declares the owner dead, if the owner is late
+    /// and the heartbeats of the caller were in time for [`NODE_STEADY_AFTER_MS`](crate::NODE_STEADY_AFTER_MS).
     Claim {
         /// The run that sends the request.
         run: NodeRun,
@@ -96,7 +97,7 @@ pub enum SceneRequest {
         /// The epoch with which the caller owns it.
         epoch: u64,
     },
-    /// Marks a node, which then gives up its scenes and claims none, or removes that mark. A new process of the node has none.
+    /// Starts or ends the drain of a node: it gives up its scenes and claims none. A new process of the node does not drain.
     SetDraining {
         /// The name of the node.
         name: String,

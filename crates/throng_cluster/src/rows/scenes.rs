@@ -42,7 +42,7 @@ impl SceneRows {
         entries.collect()
     }
 
-    /// The scene, if this is its epoch.
+    /// The scene with this name and epoch.
     fn get_mut_at(&mut self, name: &str, epoch: u64) -> Result<&mut SceneRow, RefusedWrite> {
         let row = self.0.get_mut(name).filter(|row| row.epoch == epoch);
         row.ok_or(RefusedWrite::NotOwner)

@@ -1,4 +1,4 @@
-//! A node, its gateways and its outbox, into a server.
+//! Connects a node and its gateways to a server.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use crate::gateway::{GATEWAY_PACKET_BYTES_MAX, GatewayPort};
 use crate::link::LinkSettings;
 use crate::plugin::ClusterPlayers;
 
-/// Makes a world that of a running node: its players are those of the node, and clients at gateways are its clients. Packets of other clients
-/// go to `others`. Limits the packets of the outbox to those that gateways can send. Returns the node's end of the gateways.
+/// Connects a running node to the world of a server: the server gets the players of the node, and the clients at gateways. Packets for other
+/// clients go to `others`. Limits the packets of the outbox to the length that gateways can send. Returns the node's end of the links to
+/// gateways.
 ///
 /// Needs [`ClusterPlugin`](crate::ClusterPlugin) and a throng server.
 pub fn attach_node(

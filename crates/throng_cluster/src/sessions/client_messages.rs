@@ -1,4 +1,4 @@
-//! Messages to players, as announcements to their clients.
+//! Passes messages to players on to their clients, as announcements.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use throng_protocol::wire::{Channel, ClientId};
 
 use crate::plugin::{ClusterAnnounced, PlayerMessageReceived};
 
-/// Messages of these channels go on to clients, as reliable announcements about no object. The others are for the game only.
+/// The channels whose messages are passed on to clients, as reliable announcements without an object. Other messages are only for the game.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -24,7 +24,7 @@ use crate::plugin::{ClusterAnnounced, PlayerMessageReceived};
 ///     channels.0.insert(PARTY_CHAT);
 /// }
 ///
-/// /// The members hear it on whichever nodes they are. Each node keeps the members of the party, also of those elsewhere.
+/// /// The members receive it on any node. Each node keeps the list of all members of the party.
 /// fn say(party: PartyId, text: &str, parties: &Parties, requests: &mut MessageWriter<PlayerMessageRequest>) {
 ///     let to = parties.members(party).to_vec();
 ///     requests.write(PlayerMessageRequest { to, channel: PARTY_CHAT, bytes: text.into() });
@@ -36,7 +36,7 @@ pub struct ClientMessageChannels(
     pub BTreeSet<u16>,
 );
 
-/// Sends messages of players to their clients, and announcements to all clients of this node.
+/// Sends messages to players to their clients, and announcements to all clients of this node with a player.
 pub(super) fn announce_to_clients(
     mut received: MessageReader<PlayerMessageReceived>,
     mut announced: MessageReader<ClusterAnnounced>,

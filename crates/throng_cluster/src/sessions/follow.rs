@@ -1,4 +1,4 @@
-//! Sessions follow players, and players follow sessions.
+//! The systems that connect sessions with players.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::plugin::{
 /// A session whose player is not here.
 #[derive(Clone, Copy, Debug, Default)]
 struct WaitingSession {
-    /// When it ends; `None` while the store may still give it the player.
+    /// The tick in which the session ends; `None` while its login is not refused.
     until_tick: Option<u64>,
-    /// When its login is repeated.
+    /// The tick in which its login is repeated.
     login_tick: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct ClusterSessions {
     departed: Vec<PlayerId>,
 }
 
-/// A player without a client, since this tick.
+/// A player without a client since this tick.
 #[derive(Component, Clone, Copy, Debug)]
 pub(super) struct UnattendedPlayer(u64);
 
@@ -43,7 +43,7 @@ fn ticks(seconds: f32, tick: Duration) -> u64 {
     (f64::from(seconds) / tick.as_secs_f64()).ceil().max(1.0) as u64
 }
 
-/// A player leaves, with or without its session.
+/// Notes players that leave the node, with or without a session.
 pub(super) fn note_departure(
     left: On<Remove<ClusterPlayer>>,
     players: Query<&ClusterPlayer>,
@@ -54,7 +54,7 @@ pub(super) fn note_departure(
     }
 }
 
-/// Players whose sessions have ended log out, unless they move.
+/// Logs out players whose sessions have ended. Frozen players are left out: if they stay, they log out after `client_wait_s`.
 pub(super) fn end_sessions(
     mut ended: MessageReader<LoggedOut>,
     sessions: Res<Sessions>,
@@ -71,7 +71,7 @@ pub(super) fn end_sessions(
     }
 }
 
-/// Logs players in whose sessions have begun, and ends sessions that get none.
+/// Logs in the players of new sessions, and ends sessions that do not get their players in time.
 pub(super) fn start_sessions(
     mut logins: MessageReader<LoggedIn>,
     mut refused: MessageReader<PlayerLoginRefused>,
@@ -121,7 +121,7 @@ pub(super) fn start_sessions(
     });
 }
 
-/// Gives clients control of their players, and logs those out whose client does not come.
+/// Gives clients control of their players, and logs out players without a client for `client_wait_s`.
 pub(super) fn attach_players(
     uncontrolled: Query<
         (
@@ -145,7 +145,7 @@ pub(super) fn attach_players(
         if let Some(session) = client.and_then(|client| sessions.get(client)) {
             let mut entity = commands.entity(entity);
             entity.try_remove::<UnattendedPlayer>();
-            // The client may control something else, by the game's will.
+            // The game may have given the client control of something else.
             if is_object && session.controlled_entity.is_none() {
                 entity.try_insert((OutlivesSession, ControlledBy(session.client_entity)));
             }

@@ -1,22 +1,22 @@
-//! Sessions of a throng server and the players of its node: a game spawns players in its hooks, and needs no more code for clients.
+//! Sessions of a throng server for the players of its node. A game spawns players in its hooks, and needs no other code for clients.
 //!
 //! ```text
 //! LoggedIn ──▶ is the player here? ── yes ─▶ ControlledBy
 //!                └─ no ─▶ ClusterPlayers::log_in ─▶ it arrives ─▶ ControlledBy
-//!                                                 └ refused again and again ─▶ the session ends
-//! LoggedOut ─▶ PlayerLogOut, unless the player moves
+//!                                                 └ refused for login_wait_s ─▶ the session ends
+//! LoggedOut ─▶ PlayerLogOut, unless the player is frozen
 //! a player without a client for client_wait_s ─▶ PlayerLogOut
-//! a session whose player has left, and no node has taken over for client_wait_s ─▶ the session ends
+//! a session without its player for client_wait_s, whose client no other node takes over ─▶ the session ends
 //! ```
 //!
 //! | file | contains |
 //! |---|---|
-//! | `attach_node` | a node, its gateways and its outbox, into a server |
-//! | `client_messages` | messages to players, as announcements to their clients |
+//! | `attach_node` | connects a node and its gateways to a server |
+//! | `client_messages` | passes messages to players on to their clients |
 //! | `follow` | the systems |
 //! | `stand_still` | frozen players do not move |
 //!
-//! Invariant: the object of a player is despawned by [`ClusterPlugin`](crate::ClusterPlugin) only, also when its session ends first: it has
+//! Invariant: only [`ClusterPlugin`](crate::ClusterPlugin) despawns the object of a player, also when its session ends first: the object has
 //! [`OutlivesSession`](throng::session::OutlivesSession). Cost: O(players without a client + sessions without a player) per tick.
 
 mod attach_node;
@@ -67,12 +67,12 @@ use self::stand_still::{release_player, stop_player};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterSessionsPlugin;
 
-/// Times of sessions and players that wait for each other, in seconds of simulated time.
+/// How long sessions and players wait for each other, in seconds of simulated time.
 ///
 /// ```
 /// use throng_cluster::ClusterSessionsSettings;
 ///
-/// // A player whose client does not come with it is logged out soon.
+/// // A player whose client does not follow it is logged out after 10 s.
 /// let settings = ClusterSessionsSettings { client_wait_s: 10.0, ..ClusterSessionsSettings::default() };
 /// assert!(settings.login_wait_s < settings.client_wait_s);
 /// ```
@@ -80,9 +80,9 @@ pub struct ClusterSessionsPlugin;
 pub struct ClusterSessionsSettings {
     /// How long a player without a client stays, and a client without its player.
     pub client_wait_s: f32,
-    /// How long logins are repeated that the store refuses, because the player is on another node, or was on one that has died.
+    /// How long a login is repeated that was refused, because the player is on another node or its node has died.
     pub login_wait_s: f32,
-    /// The time between two of them.
+    /// The time between two attempts of such a login.
     pub login_interval_s: f32,
 }
 
