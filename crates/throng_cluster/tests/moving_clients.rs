@@ -397,7 +397,7 @@ fn client_whose_player_is_on_a_node_logs_in_there() {
 }
 
 #[test]
-fn player_stands_still_while_the_store_is_away_and_keeps_its_connection() {
+fn player_stands_still_and_stays_connected_during_a_pause() {
     let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[GATEWAY]);
     cluster.connect();
     cluster.until_plays(0, 0);

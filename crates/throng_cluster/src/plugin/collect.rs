@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn exchange_and_log_out_at_the_start_of_a_pause_are_saved_after_it() {
+    fn requests_at_the_start_of_a_pause_are_handled_after_it() {
         let (rows, is_away) = (SharedRows::default(), Arc::new(AtomicBool::new(false)));
         let mut app = open_app(&rows, &is_away);
         until(&mut app, true, |players| players.players().count() == 3);
