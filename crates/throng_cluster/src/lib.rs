@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  node S                          row of the player              node T
-//!  Live ─ begin_move ─▶ Moving ──▶ owner T, epoch + 1 ◀── reads arrivals (a wake-up says when)
+//!  Live ─ begin_move ─▶ Moving ──▶ owner T, epoch + 1 ◀── reads arrivals (after a wake-up, or every second)
 //!                       Moved  ◀── adopted            ◀── adopt ─▶ Live ─▶ routes to all gateways
 //!                       (removed when it was adopted; taken back when T is late)
 //! ```
@@ -21,6 +21,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `guide` | how the parts work together |
 //! | `ids` | nodes, their runs, gateways, records |
 //! | `request` | requests to a store, and the replies |
 //! | `request/players`, `request/scenes`, `request/matches` | the types of requests about several players, scenes and matches |
@@ -53,6 +54,7 @@ mod bus;
 mod driver;
 #[cfg(feature = "gateway")]
 mod gateway;
+pub mod guide;
 mod ids;
 mod link;
 mod matcher;

@@ -62,11 +62,11 @@ pub enum ClusterRequest {
         /// Its load, in units of the game.
         load: u32,
     },
-    /// Saves all these players, or none.
+    /// Saves all these players in one transaction.
     Save {
         /// The run that sends the request.
         run: NodeRun,
-        /// The players; those that exchanged something unsaved are together.
+        /// The players. Players that exchanged something unsaved have to be in the same request.
         saves: Vec<ClusterSave>,
     },
     /// Gives a player to another node, with its state, and saves others with it.

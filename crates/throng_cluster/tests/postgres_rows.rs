@@ -607,3 +607,18 @@ fn role_without_rights_to_create_runs_a_node() {
     done(&mut rows, &claim, 3);
     assert_eq!(owner(&mut rows, PLAYERS[0]), (Some(other), 2));
 }
+
+#[test]
+fn player_overview_is_in_the_order_of_unsigned_ids() {
+    let Some(url) = postgres_url() else { return };
+    let schema = TestSchema::new(&url);
+    schema.source().migrate().unwrap();
+    let mut rows = opened(&schema);
+    let run = started(&mut rows, "n0", 0);
+    for player in PLAYERS.into_iter().rev() {
+        adopted(&mut rows, run, player, 0);
+    }
+    let overview = rows.read_player_overview().unwrap();
+    let players = overview.iter().map(|entry| entry.player);
+    assert_eq!(Vec::from_iter(players), PLAYERS);
+}

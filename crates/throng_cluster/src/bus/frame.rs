@@ -28,7 +28,7 @@ const MAGIC: &[u8; 4] = b"THRB";
 const HEADER_BYTES: usize = 32;
 const TAG_BYTES: usize = 32;
 
-/// The difference between the lengths of a frame and its message, in bytes.
+/// The bytes that a frame adds to its message.
 pub const FRAME_OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 
 /// The longest message, in bytes. A NATS server accepts 1 MiB.

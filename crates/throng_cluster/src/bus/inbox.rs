@@ -48,7 +48,7 @@ impl BusInbox {
         }
     }
 
-    /// Counts messages that were dropped elsewhere.
+    /// Counts messages that the client library has dropped.
     #[cfg(feature = "nats")]
     pub fn add_dropped(&self, count: u64) {
         self.waiting().dropped += count;

@@ -10,6 +10,7 @@ use throng_protocol::wire::{Channel, ClientId, CloseReason};
 use super::gateway_client::{ClientHome, GatewayClient, KeptLimits};
 use super::gateway_settings::GatewaySettings;
 use super::login_nodes::LoginNodes;
+use super::node_clients::NodeClients;
 use super::packet_numbers::is_welcome;
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusEvent, BusMessage, BusPeer, MessageBus};
@@ -56,7 +57,7 @@ pub(super) struct GatewayState {
     /// The newest client of each player.
     by_player: BTreeMap<PlayerId, ClientId>,
     /// The clients with a node, by their numbers there. Each number is used for one stay at one node.
-    at_nodes: BTreeMap<LinkClient, ClientId>,
+    at_nodes: NodeClients,
     /// The clients without a node.
     waiting: BTreeSet<ClientId>,
     closing: Vec<(ClientId, CloseReason)>,
@@ -68,7 +69,7 @@ pub(super) struct GatewayState {
 }
 
 impl GatewayState {
-    pub const fn new(
+    pub fn new(
         bus: MessageBus,
         links: LinkSet,
         nodes: LoginNodes,
@@ -95,7 +96,7 @@ impl GatewayState {
             routes: PlayerRoutes::new(),
             clients: BTreeMap::new(),
             by_player: BTreeMap::new(),
-            at_nodes: BTreeMap::new(),
+            at_nodes: NodeClients::default(),
             waiting: BTreeSet::new(),
             closing: Vec::new(),
             last_client: 0,
@@ -112,21 +113,15 @@ impl GatewayState {
     }
 
     /// The node for a client that is not logged in: the linked node of its player's route, or the linked node for logins with the fewest clients.
-    /// O(clients).
+    /// O(nodes · log clients).
     fn node_for_login(&self, player: PlayerId) -> Option<BusPeer> {
         let route = self.route_of(player);
         if let Some(node) = route.filter(|node| self.links.is_linked(*node)) {
             return Some(node);
         }
-        let mut counts: BTreeMap<BusPeer, usize> = BTreeMap::new();
-        for client in self.clients.values() {
-            if let ClientHome::Node(node, _) = client.home {
-                *counts.entry(node).or_default() += 1;
-            }
-        }
         let nodes = self.nodes.open().into_iter().map(BusPeer::Node);
         let linked = nodes.filter(|node| self.links.is_linked(*node));
-        let fewest = linked.min_by_key(|node| counts.get(node).copied().unwrap_or(0));
+        let fewest = linked.min_by_key(|node| self.at_nodes.count(*node));
         // Without any linked node for logins, wait for the node of the route.
         fewest.or(route)
     }
@@ -138,7 +133,7 @@ impl GatewayState {
         }
     }
 
-    /// Accepts a client, and gives it to a node. O(clients).
+    /// Accepts a client, and gives it to a node. O(nodes · log clients).
     pub fn connect(&mut self, info: ConnectionInfo) -> Option<ClientId> {
         let client = if self.is_closing {
             None
@@ -186,8 +181,7 @@ impl GatewayState {
         }
     }
 
-    /// Gives a waiting client to its node, if that is linked. O(messages that the client has sent meanwhile); O(clients) if it needs another
-    /// node.
+    /// Gives a waiting client to its node, if that is linked. O(messages that the client has sent meanwhile + nodes · log clients).
     fn find_node(&mut self, client: ClientId) {
         let Some(waiting) = self.clients.get(&client) else {
             return;
@@ -226,7 +220,7 @@ impl GatewayState {
         }
         waiting.home = ClientHome::Node(node, link_client);
         self.waiting.remove(&client);
-        self.at_nodes.insert(link_client, client);
+        self.at_nodes.insert(link_client, client, node);
         if pushed.is_err() {
             self.stats.stuck += 1;
             self.close(client, CloseReason::Lost);
@@ -302,7 +296,7 @@ impl GatewayState {
             self.by_player.remove(&removed.player);
         }
         if let ClientHome::Node(_, link_client) = removed.home {
-            self.at_nodes.remove(&link_client);
+            self.at_nodes.remove(link_client);
         }
         Some(removed)
     }
@@ -412,7 +406,7 @@ impl GatewayState {
             return;
         };
         if let ClientHome::Node(_, link_client) = std::mem::replace(&mut waiting.home, home) {
-            self.at_nodes.remove(&link_client);
+            self.at_nodes.remove(link_client);
         }
         self.waiting.insert(client);
         if !waiting.can_move() {
@@ -447,7 +441,7 @@ impl GatewayState {
         mut bytes: Vec<u8>,
         sink: &mut dyn PacketSink,
     ) {
-        let client = self.at_nodes.get(&link_client).copied();
+        let client = self.at_nodes.get(link_client);
         let Some((client, receiver)) =
             client.and_then(|client| Some((client, self.clients.get_mut(&client)?)))
         else {

@@ -20,10 +20,12 @@
 //! |---|---|
 //! | `relayed_message` | the messages between a gateway and a node about a client |
 //! | `client_gateway` | the gateway: a [`ConnectionHandler`](throng_net::ConnectionHandler) for its endpoints, and its thread |
+//! | `gateway_settings` | its settings |
 //! | `gateway_client` | a client: its node, and its messages while it has none |
 //! | `packet_numbers` | translates the packet numbers of each node into those of the connection |
 //! | `gateway_state` | the state that the endpoints and the thread of a gateway share |
 //! | `login_nodes` | the nodes that a gateway knows |
+//! | `node_clients` | which client has which number at its node |
 //! | `gateway_port` | the node's end of the links |
 
 mod client_gateway;
@@ -32,6 +34,7 @@ mod gateway_port;
 mod gateway_settings;
 mod gateway_state;
 mod login_nodes;
+mod node_clients;
 mod packet_numbers;
 mod relayed_message;
 

@@ -387,7 +387,7 @@ impl PlayerMessenger {
     ) {
         let until_ms = until_ms.unwrap_or(now_ms + self.settings.hold_ms);
         if message.sends > 0 && now_ms < until_ms {
-            // Their rows say that they are about to arrive.
+            // By their rows, they are about to arrive.
             self.push_arrived(ArrivedMessage::ToPlayers(message, from, Some(until_ms)));
         } else if from == self.own {
             self.send_again(message, now_ms);

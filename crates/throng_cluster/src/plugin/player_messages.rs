@@ -55,7 +55,7 @@ pub struct PlayerMessageReceived {
     pub bytes: Arc<[u8]>,
 }
 
-/// Sends a message to all nodes. It arrives as [`ClusterAnnounced`], on this node in the same tick. It may be lost elsewhere.
+/// Sends a message to all nodes. It arrives as [`ClusterAnnounced`], on this node in the same tick. It may be lost on its way to other nodes.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
