@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use glam::Vec2;
 use thiserror::Error;
@@ -93,7 +93,38 @@ impl Client {
     /// # Errors
     /// [`ClientStartError`]; then nothing has changed.
     pub fn resume(&mut self) -> Result<(), ClientStartError> {
-        self.connection = open_connection(&self.token)?;
+        self.resume_with(ConnectToken::from_bytes(&self.token)?)
+    }
+
+    /// The same as [`resume`](Self::resume), but begins with the address of the token that follows the current one, and tries the current
+    /// one last. For a game with several gateways: if this one is silent, the session continues at the next one.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use throng_client::{Client, ClientStartError};
+    /// # fn frame(client: &mut Client) -> Result<(), ClientStartError> {
+    /// // A gateway sends a packet at least every 250 ms.
+    /// if client.silence() > Duration::from_millis(600) {
+    ///     client.resume_elsewhere()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ClientStartError`]; then nothing has changed.
+    pub fn resume_elsewhere(&mut self) -> Result<(), ClientStartError> {
+        let mut token = ConnectToken::from_bytes(&self.token)?;
+        let current = self.connection.connection().server();
+        let at = token.servers.iter().position(|it| Some(*it) == current);
+        if let Some(at) = at {
+            token.servers.rotate_left(at + 1);
+        }
+        self.resume_with(token)
+    }
+
+    fn resume_with(&mut self, token: ConnectToken) -> Result<(), ClientStartError> {
+        self.connection = UdpClient::connect(token, EndpointSettings::default())?;
         self.session.reconnect();
         self.error = None;
         Ok(())
@@ -191,6 +222,13 @@ impl Client {
         self.session.next_event()
     }
 
+    /// Time since the last packet of the server arrived; zero while connecting. Packets arrive in each tick, and else as often as
+    /// [`EndpointSettings::keep_alive_us`] of the server says: once a second by default.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        self.connection.silence()
+    }
+
     /// Whether the connection is open; `false` while connecting.
     #[must_use]
     pub fn is_connected(&self) -> bool {
@@ -266,4 +304,29 @@ impl Client {
 fn open_connection(token: &[u8]) -> Result<UdpClient, ClientStartError> {
     let token = ConnectToken::from_bytes(token)?;
     Ok(UdpClient::connect(token, EndpointSettings::default())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use throng_net::{SecretKey, TokenClaims};
+
+    use super::*;
+
+    #[test]
+    fn resuming_elsewhere_begins_with_the_next_server_of_the_token() {
+        let server = |nth: u16| SocketAddr::from(([127, 0, 0, 1], nth));
+        let claims = TokenClaims::new(7, (1..=3).map(server).collect(), 1_000);
+        let token = ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap();
+        let mut client = Client::connect(&token.to_bytes(), ClientSettings::default()).unwrap();
+        let tried = |client: &Client| client.connection.connection().server();
+        for nth in [1, 2, 3, 1] {
+            assert_eq!(tried(&client), Some(server(nth)));
+            assert_eq!(client.silence(), Duration::ZERO);
+            client.resume_elsewhere().unwrap();
+        }
+        client.resume().unwrap();
+        assert_eq!(tried(&client), Some(server(1)), "the order of the token");
+    }
 }

@@ -150,6 +150,15 @@ impl ClientConnection {
         }
     }
 
+    /// Time since the last packet of the server arrived, in microseconds; 0 while there is no connection.
+    #[must_use]
+    pub const fn silent_us(&self, now_us: u64) -> u64 {
+        match self.phase {
+            ClientPhase::Open(_) => now_us.saturating_sub(self.last_received_us),
+            _ => 0,
+        }
+    }
+
     /// The endpoint, with loss and round trip.
     #[must_use]
     pub const fn endpoint(&self) -> &ReliableEndpoint {

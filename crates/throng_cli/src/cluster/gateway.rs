@@ -25,8 +25,11 @@ use crate::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 /// How long the end waits until nodes know that the clients are gone.
 const CLOSE_TIME: Duration = Duration::from_millis(200);
 
+/// A client that hears nothing for a few times as long can try another gateway. While its node is away, a client gets no other packets.
+const KEEP_ALIVE_US: u64 = 250_000;
+
 /// Limit of connect requests per second from one loopback address, as of `throng serve`.
-const LOOPBACK_REQUESTS_PER_S: u32 = 4_096;
+pub(super) const LOOPBACK_REQUESTS_PER_S: u32 = 4_096;
 
 /// Arguments of `throng gateway`.
 #[derive(Debug, clap::Args)]
@@ -222,6 +225,7 @@ impl GatewayCommand {
             ..ListenSettings::default()
         };
         settings.udp.clients_max = self.clients_max as usize;
+        settings.udp.endpoint.keep_alive_us = KEEP_ALIVE_US;
         settings.web.clients_max = self.clients_max as usize;
         settings.web.serve_demo_page = true;
         settings.web.port = ports.settings(TcpPort::Web);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bevy_ecs::prelude::*;
-use throng::net::PROTOCOL_ID;
+use throng::net::{ListenSettings, PROTOCOL_ID, UdpListener, listen};
+use throng::outbox::PacketSink;
 use throng::prelude::*;
 use throng::sim::clock::Stopwatch;
 use throng_cluster::{
@@ -16,9 +17,12 @@ use throng_cluster::{
 use throng_inspect::{AppMetrics, InspectPlugin, InspectSettings, ServerHealth, open_inspector};
 
 use super::bus_args::{BusArguments, connect};
+use super::gateway::LOOPBACK_REQUESTS_PER_S;
 use super::metrics;
 use super::store_args::StoreArguments;
-use super::world::{ClusterWorld, OpenScenes, WorldFile, WorldGamePlugin};
+use super::world::{ClusterWorld, OpenScenes, WorldAtRest, WorldFile, WorldGamePlugin};
+use crate::key_file::KeyFile;
+use crate::mirror_check::MirrorCheckServer;
 use crate::seconds::seconds;
 use crate::{CliError, CliStatus, cores, is_interrupted, listen_for_interrupt, print};
 
@@ -35,7 +39,7 @@ const CLOSE_TICKS_MAX: u64 = 200;
     after_help = EXAMPLES
 )]
 pub(crate) struct NodeCommand {
-    /// World file, or the name of a built-in world: three_towns
+    /// World file, or the name of a built-in world: three_towns, twelve_woods
     world: String,
     /// Name of this node, unique in the cluster
     #[arg(long, value_name = "NAME", value_parser = name)]
@@ -54,9 +58,20 @@ pub(crate) struct NodeCommand {
     /// Players that are left then are saved and logged out.
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "30s")]
     drain: f64,
+    /// Also accept clients over UDP here, without a gateway [default: off]
+    ///
+    /// For a world with one node: such a client is disconnected when its player
+    /// goes to another node.
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    key: KeyFile,
     /// Threads of the simulation [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// For tests: publish the state of this node here, for the comparison with mirrors of clients
+    #[arg(long, value_name = "ADDR:PORT")]
+    mirror_check: Option<SocketAddr>,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -89,8 +104,15 @@ impl NodeCommand {
         let file = Arc::new(WorldFile::load(&self.world)?);
         // The tables exist, and are those of this version.
         drop(self.store.rows()?);
+        let mirror_check = self.mirror_check.map(MirrorCheckServer::listen);
+        let mirror_check = mirror_check.transpose()?;
         let driver = self.start_driver()?;
         driver.declare_scenes(file.declarations());
+        let matches = file.match_node();
+        let matches = matches.map_err(|error| CliError::new(format!("{}: {error}", self.world)))?;
+        if let Some(matches) = matches {
+            driver.open_matches(matches);
+        }
         let mut server = Server::builder()
             .tick_hz(file.tick_hz)
             .workers(self.threads.map_or_else(cores, usize::from))
@@ -105,7 +127,8 @@ impl NodeCommand {
         let world = server.world_mut();
         let failed = |error: &dyn std::fmt::Display| CliError::new(error.to_string());
         OpenScenes::open_waiting_room(world).map_err(|error| failed(&error))?;
-        let port = attach_node(world, driver, LinkSettings::default(), None);
+        let clients = self.listen(world)?;
+        let port = attach_node(world, driver, LinkSettings::default(), clients);
         let settings = InspectSettings {
             metrics: self.metrics,
             ..InspectSettings::default()
@@ -114,11 +137,14 @@ impl NodeCommand {
         listen_for_interrupt();
         if !quiet {
             print(&format!("node {} runs", self.name))?;
+            if let Some(udp) = server.world().get_resource::<UdpListener>() {
+                print(&format!("listening on {}", udp.address()))?;
+            }
             if let Some(address) = open.metrics {
                 print(&format!("metrics: http://{address}/metrics"))?;
             }
         }
-        let ended = self.serve(&mut server, &port);
+        let ended = self.serve(&mut server, &port, mirror_check.as_ref());
         close(&mut server);
         if let Some(driver) = server.world_mut().resource_mut::<ClusterPlayers>().close() {
             let run = driver.with_node(|node, _| node.run());
@@ -133,6 +159,22 @@ impl NodeCommand {
             }
         }
         ended
+    }
+
+    /// Opens the socket for clients without a gateway. Returns where packets for them go.
+    fn listen(&self, world: &mut World) -> Result<Option<Box<dyn PacketSink>>, CliError> {
+        let Some(address) = self.listen else {
+            return Ok(None);
+        };
+        let mut settings = ListenSettings::default();
+        if address.ip().is_loopback() {
+            settings.requests_per_s = LOOPBACK_REQUESTS_PER_S;
+        }
+        let keys = self.key.read(&[address])?;
+        let opened = listen(world, address, keys, settings, None);
+        opened.map_err(|error| CliError::new(format!("--listen: {error}")))?;
+        let udp = world.get_resource::<UdpListener>();
+        Ok(udp.map(|udp| Box::new(udp.sink()) as Box<dyn PacketSink>))
     }
 
     fn start_driver(&self) -> Result<NodeDriver, CliError> {
@@ -154,7 +196,12 @@ impl NodeCommand {
     }
 
     /// Runs ticks until a signal, and until scenes and players are elsewhere.
-    fn serve(&self, server: &mut Server, port: &GatewayPort) -> Result<CliStatus, CliError> {
+    fn serve(
+        &self,
+        server: &mut Server,
+        port: &GatewayPort,
+        mirror_check: Option<&MirrorCheckServer>,
+    ) -> Result<CliStatus, CliError> {
         let mut draining: Option<Stopwatch> = None;
         loop {
             server.step(1);
@@ -162,6 +209,9 @@ impl NodeCommand {
             let world = server.world_mut();
             if tick.is_multiple_of(FIGURES_TICKS) {
                 update_figures(world, port);
+            }
+            if mirror_check.is_some_and(|check| check.handle_requests(world)) {
+                world.resource_mut::<WorldAtRest>().0 = true;
             }
             let players = world.resource::<ClusterPlayers>();
             let Some(driver) = players.driver() else {

@@ -13,6 +13,7 @@ use throng_net::inbox::{ConnectionInfo, DisconnectReason};
 use throng_net::outbox::PacketSink;
 use throng_protocol::wire::{ClientId, CloseReason};
 
+use super::buffered_packets::BufferedPackets;
 use super::gateway_settings::GatewaySettings;
 use super::gateway_state::{GatewayState, GatewayStats};
 use super::login_nodes::LoginNodes;
@@ -125,9 +126,13 @@ impl ClientGateway {
         let thread = thread::Builder::new().name("throng gateway".to_owned());
         let thread = thread.spawn(move || {
             let clock = Stopwatch::start();
+            let mut buffer = BufferedPackets::default();
             while !shared.ends.load(Ordering::Acquire) {
                 let now_ms = u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX);
-                shared.state().step(now_ms, &mut *sink);
+                // An endpoint locks its clients while it calls the handler, and its sink needs the same lock. So the sink is not called
+                // under the lock of the state.
+                shared.state().step(now_ms, &mut buffer);
+                buffer.pass_on(&mut *sink);
                 thread::park_timeout(IDLE);
             }
         })?;
@@ -218,5 +223,61 @@ impl Wake for WeakWaker {
         if let Some(shared) = self.0.upgrade() {
             shared.unpark();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use throng_net::outbox::PacketSink;
+    use throng_protocol::wire::Channel;
+
+    use super::*;
+    use crate::bus::{ClusterKey, LocalBus};
+    use crate::ids::GatewayId;
+
+    /// A sink that waits for its endpoint, as that of a socket does.
+    struct EndpointSink {
+        handler: Arc<dyn ConnectionHandler>,
+        closed: Sender<ClientId>,
+    }
+
+    impl PacketSink for EndpointSink {
+        fn deliver(&mut self, _: ClientId, _: Channel, _: &[u8]) {}
+
+        fn close(&mut self, client: ClientId, _: CloseReason) {
+            let handler = self.handler.clone();
+            let endpoint = thread::spawn(move || {
+                let other = ConnectionInfo::player(PlayerId(8));
+                handler.connect(other)
+            });
+            endpoint.join().unwrap();
+            self.closed.send(client).unwrap();
+        }
+    }
+
+    #[test]
+    fn sink_may_wait_for_an_endpoint_that_calls_the_handler() {
+        let own = BusPeer::Gateway(GatewayId::of_name("g1"));
+        let transport = Box::new(LocalBus::default().join(own));
+        let bus = MessageBus::new(transport, ClusterKey::new(&[7; 32]), own, 1);
+        let mut gateway = ClientGateway::new(GatewaySettings::default(), bus, 1);
+        let (closed, closes) = channel();
+        let handler = gateway.handler();
+        let client = handler
+            .connect(ConnectionInfo::player(PlayerId(7)))
+            .unwrap();
+        gateway
+            .start(Box::new(EndpointSink { handler, closed }))
+            .unwrap();
+        gateway.close(CloseReason::Stopping);
+        // The limit only ends a failed test.
+        let first = closes.recv_timeout(Duration::from_secs(20));
+        assert_eq!(
+            first,
+            Ok(client),
+            "the gateway and its endpoint wait for each other"
+        );
     }
 }

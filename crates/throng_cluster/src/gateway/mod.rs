@@ -20,6 +20,7 @@
 //! |---|---|
 //! | `relayed_message` | the messages between a gateway and a node about a client |
 //! | `client_gateway` | the gateway: a [`ConnectionHandler`](throng_net::ConnectionHandler) for its endpoints, and its thread |
+//! | `buffered_packets` | packets for clients, until the lock of the gateway is released |
 //! | `gateway_settings` | its settings |
 //! | `gateway_client` | a client: its node, and its messages while it has none |
 //! | `packet_numbers` | translates the packet numbers of each node into those of the connection |
@@ -28,6 +29,7 @@
 //! | `node_clients` | which client has which number at its node |
 //! | `gateway_port` | the node's end of the links |
 
+mod buffered_packets;
 mod client_gateway;
 mod gateway_client;
 mod gateway_port;

@@ -193,6 +193,25 @@ fn client_that_the_server_gave_up_is_lost_at_once() {
 }
 
 #[test]
+fn silence_is_the_time_since_the_last_packet_of_the_server() {
+    let mut simulation = Simulation::new(0.0, 1);
+    assert_eq!(simulation.client.silent_us(5_000_000), 0, "not connected");
+    simulation.connect();
+    let keep_alive_us = EndpointSettings::default().keep_alive_us;
+    for _ in 0..100 {
+        assert_eq!(simulation.tick(), Ok(true));
+        let silent_us = simulation.client.silent_us(simulation.now_us);
+        assert!(silent_us <= keep_alive_us + TICK_US, "{silent_us}");
+    }
+    let before_us = simulation.client.silent_us(simulation.now_us);
+    for _ in 0..5 {
+        simulation.now_us += TICK_US;
+    }
+    let silent_us = simulation.client.silent_us(simulation.now_us);
+    assert_eq!(silent_us, before_us + 5 * TICK_US);
+}
+
+#[test]
 fn resets_are_limited_by_address_and_in_total() {
     let mut server = SimulatedServer::start().handshake;
     let numbered = [&[15][..], &[7; 40]].concat();

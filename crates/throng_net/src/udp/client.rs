@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use throng_core::clock::Stopwatch;
 
@@ -69,6 +70,12 @@ impl UdpClient {
     #[must_use]
     pub const fn connection(&self) -> &ClientConnection {
         &self.connection
+    }
+
+    /// Time since the last packet of the server arrived; zero while there is no connection.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        Duration::from_micros(self.connection.silent_us(self.now_us()))
     }
 
     /// Continues from another port, as after a change of network.

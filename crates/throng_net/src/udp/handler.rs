@@ -8,6 +8,9 @@ use crate::inbox::{ConnectionInfo, DisconnectReason};
 
 /// Receives connections and messages of clients for a server. `throng::session::TransportHandle` implements it; the documentation of
 /// `throng::session::transport` is the contract.
+///
+/// An endpoint calls it while it locks its clients. A handler must not wait for a lock under which something else calls the endpoint's
+/// [`PacketSink`](crate::outbox::PacketSink).
 pub trait ConnectionHandler: Send + Sync {
     /// A client has connected. Returns its id from now on, or `None` if there is no room for it.
     fn connect(&self, connected: ConnectionInfo) -> Option<ClientId>;

@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use super::fleet::FleetState;
-use super::walker::DemoWalkerEvent;
-use crate::cluster::world::WorldFile;
+use super::walker::{DemoWalkerEvent, OUT_AFTER};
+use crate::cluster::world::{PLACE_MATCH, WorldFile};
 use crate::terminal::wrapped;
-
-/// A pause from which on a client counts as having been out of the world, while a process is killed.
-const OUT_AFTER: Duration = Duration::from_millis(500);
 
 /// Figures of a run.
 #[derive(Debug, Default)]
@@ -22,6 +19,8 @@ pub(super) struct DemoFigures {
     hand_offs: usize,
     /// Their pauses. Hand-offs during a kill are left out.
     pauses: Vec<Duration>,
+    /// How often a client entered a match.
+    match_entries: usize,
     /// The process that was killed last, while its consequences are counted.
     kill: Option<KillFigures>,
     kills: Vec<KillFigures>,
@@ -31,6 +30,8 @@ pub(super) struct DemoFigures {
 #[derive(Debug, Default)]
 struct KillFigures {
     name: String,
+    /// Processes that were killed; more than one in a sum.
+    kills: usize,
     disconnects: usize,
     outages: Vec<Duration>,
 }
@@ -66,16 +67,17 @@ impl DemoFigures {
                     let scene = world.scenes.get(usize::from(*place));
                     scene.and_then(|scene| state.owner(&scene.name))
                 };
+                let is_match = [from, to].contains(&&PLACE_MATCH);
                 let is_local = owner(from).is_some() && owner(from) == owner(to);
-                if is_local {
-                    self.local_changes += 1;
-                } else {
-                    self.hand_offs += 1;
+                match (is_match, is_local) {
+                    (true, _) => self.match_entries += usize::from(*to == PLACE_MATCH),
+                    (false, true) => self.local_changes += 1,
+                    (false, false) => self.hand_offs += 1,
                 }
                 match &mut self.kill {
                     Some(kill) if *pause >= OUT_AFTER => kill.outages.push(*pause),
                     Some(_) => {}
-                    None if !is_local => self.pauses.push(*pause),
+                    None if !is_local && !is_match => self.pauses.push(*pause),
                     None => {}
                 }
             }
@@ -91,6 +93,7 @@ impl DemoFigures {
     pub fn begin_kill(&mut self, name: String) {
         self.kill = Some(KillFigures {
             name,
+            kills: 1,
             ..KillFigures::default()
         });
     }
@@ -136,10 +139,39 @@ impl DemoFigures {
                 pause(0.5),
                 pause(0.99)
             ),
+            format!(
+                "matches      {} times a client entered one",
+                self.match_entries
+            ),
             format!("disconnects  {}", self.disconnects),
         ];
-        lines.extend(self.kills.iter().map(KillFigures::line));
+        lines.extend(self.kills_by_kind().iter().map(KillFigures::line));
         lines
+    }
+
+    /// The kills of all nodes together, of all gateways, and of each server.
+    fn kills_by_kind(&self) -> Vec<KillFigures> {
+        let kind_of = |name: &str| match name.as_bytes() {
+            [b'n', b'0'..=b'9', ..] => "nodes".to_owned(),
+            [b'g', b'0'..=b'9', ..] => "gateways".to_owned(),
+            _ => name.to_owned(),
+        };
+        let mut kinds: Vec<KillFigures> = Vec::new();
+        for kill in &self.kills {
+            let name = kind_of(&kill.name);
+            let known = kinds.iter().position(|kind| kind.name == name);
+            let at = known.unwrap_or_else(|| {
+                kinds.push(KillFigures {
+                    name,
+                    ..KillFigures::default()
+                });
+                kinds.len() - 1
+            });
+            kinds[at].kills += kill.kills;
+            kinds[at].disconnects += kill.disconnects;
+            kinds[at].outages.extend(&kill.outages);
+        }
+        kinds
     }
 }
 
@@ -147,14 +179,19 @@ impl KillFigures {
     fn line(&self) -> String {
         let Self {
             name,
+            kills,
             disconnects,
             outages,
         } = self;
+        let times = if *kills == 1 {
+            String::new()
+        } else {
+            format!(" {kills}×")
+        };
+        let [half, most, longest] = [0.5, 0.99, 1.0].map(|share| shown(percentile(outages, share)));
         format!(
-            "killed {name:<9} {} times a client was out of the world, p50 {}, longest {}; {disconnects} disconnects",
+            "killed {name:<9}{times} {} times a client was out of the world, p50 {half}, p99 {most}, longest {longest}; {disconnects} disconnects",
             outages.len(),
-            shown(percentile(outages, 0.5)),
-            shown(percentile(outages, 1.0)),
         )
     }
 }
@@ -223,6 +260,8 @@ mod tests {
         figures.begin_kill("n1".to_owned());
         change(&mut figures, castle, forest, 2_000);
         change(&mut figures, forest, castle, 90);
+        change(&mut figures, castle, PLACE_MATCH, 90);
+        change(&mut figures, PLACE_MATCH, castle, 90);
         let line = figures.end_kill().unwrap();
         assert!(
             line.contains("1 times") && line.contains("longest 2.00 s"),
@@ -234,7 +273,43 @@ mod tests {
             "{summary}"
         );
         assert!(summary.contains("p50 0.08 s, p99 0.08 s"), "{summary}");
-        assert_eq!(figures.summary().last(), Some(&line));
+        assert!(
+            summary.contains("matches      1 times a client entered one"),
+            "{summary}"
+        );
+        let nodes = line.replace("n1   ", "nodes");
+        assert_eq!(figures.summary().last(), Some(&nodes));
+    }
+
+    #[test]
+    fn kills_are_summed_up_by_kind() {
+        let mut figures = DemoFigures::default();
+        let state = state();
+        let world = WorldFile::load("three_towns").unwrap();
+        for (name, pause_ms) in [
+            ("n1", 700),
+            ("n2", 900),
+            ("g1", 800),
+            ("NATS", 600),
+            ("n1", 1_100),
+        ] {
+            figures.begin_kill(name.to_owned());
+            let pause = Duration::from_millis(pause_ms);
+            figures.count(&DemoWalkerEvent::Returned { pause }, &state, &world);
+            figures.end_kill();
+        }
+        let summary = figures.summary();
+        let kills = &summary[summary.len() - 3..];
+        assert!(
+            kills[0].starts_with("killed nodes     3× 3 times"),
+            "{kills:?}"
+        );
+        assert!(kills[0].contains("p50 0.90 s, p99 1.10 s"), "{kills:?}");
+        assert!(
+            kills[1].starts_with("killed gateways  1 times"),
+            "{kills:?}"
+        );
+        assert!(kills[2].starts_with("killed NATS"), "{kills:?}");
     }
 
     #[test]

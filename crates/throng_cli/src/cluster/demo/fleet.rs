@@ -33,6 +33,8 @@ struct Member {
 pub(super) struct Fleet {
     members: Vec<Member>,
     gateways: Vec<SocketAddr>,
+    /// Where nodes compare the mirrors of clients with their state.
+    mirror_checks: Vec<SocketAddr>,
     program: PathBuf,
     log_folder: PathBuf,
     environment: [(&'static str, String); 2],
@@ -76,11 +78,14 @@ impl Fleet {
         let program = program.map_err(|error| CliError::new(format!("this program: {error}")))?;
         let file = |name: &str| folder.file(name).display().to_string();
         let key = ["--cluster-key".to_owned(), file("cluster.key")];
-        let mut members = Vec::new();
+        let (mut members, mut mirror_checks) = (Vec::new(), Vec::new());
         for nth in 1..=demo.nodes {
             let name = format!("n{nth}");
+            let address = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+            mirror_checks.push(address);
             let own = ["node", &demo.world, "--name", &name, "--threads", "1"];
-            let own = own.map(str::to_owned).into_iter();
+            let check = ["--mirror-check".to_owned(), address.to_string()];
+            let own = own.map(str::to_owned).into_iter().chain(check);
             members.push(Member {
                 arguments: own.chain(key.clone()).collect(),
                 name,
@@ -105,6 +110,7 @@ impl Fleet {
         let mut fleet = Self {
             members,
             gateways,
+            mirror_checks,
             program,
             log_folder: folder.file(""),
             environment: [
@@ -137,6 +143,11 @@ impl Fleet {
     /// The addresses of the gateways.
     pub fn gateways(&self) -> &[SocketAddr] {
         &self.gateways
+    }
+
+    /// Where nodes compare mirrors.
+    pub fn mirror_checks(&self) -> &[SocketAddr] {
+        &self.mirror_checks
     }
 
     /// The file with the key of tokens.

@@ -13,8 +13,10 @@
 //! | `fleet` | nodes and gateways |
 //! | `walker` | a client |
 //! | `figures` | what clients saw, as lines |
+//! | `compare` | compares what clients have received with the nodes, at the end |
 //! | `play` | the run: clients, kills, the end |
 
+mod compare;
 mod figures;
 mod fleet;
 mod folder;
@@ -45,8 +47,12 @@ gateways, and clients that walk through portals. All of it ends with the
 command. Each second it prints a line: for each node `scenes:players`, then
 hand-offs of players between nodes, and how often a client was disconnected.
 
-Exit codes: 0 no gold was lost, and all clients were in the world at the end; 1
-otherwise, or interrupted before that; 2 a server could not be started.")]
+At the end everything stands still, and what each client has received is
+compared with the state of its node.
+
+Exit codes: 0 no gold was lost, all clients were in the world at the end, and
+what they have received is right; 1 otherwise, or interrupted before that; 2 a
+server could not be started.")]
 pub(super) struct Demo {
     /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
@@ -61,6 +67,8 @@ pub(super) struct Demo {
     #[arg(long, value_name = "N", value_parser = seconds)]
     seconds: Option<f64>,
     /// Kill one process after the other with SIGKILL, both servers last, restart it, and report how long clients were out of the world
+    ///
+    /// With --seconds, again and again until the time is over.
     #[arg(long)]
     kill: bool,
     /// World file, or the name of a built-in world

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Demo;
+use super::compare::compare_mirrors;
 use super::figures::DemoFigures;
 use super::fleet::{Fleet, FleetState};
 use super::servers::DemoServers;
@@ -15,7 +16,7 @@ use crate::terminal::wrapped;
 use crate::{CliError, CliStatus, is_interrupted, print};
 
 /// Between two looks at the sockets of clients.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How long all clients may take to be in the world, at first and after a kill.
 const ENTER_TIME: Duration = Duration::from_secs(60);
@@ -52,6 +53,8 @@ pub(super) struct Play<'w> {
     is_quiet: bool,
     /// The member that is killed next.
     next: usize,
+    /// How often each process was killed.
+    rounds: usize,
     step: KillStep,
     /// Clients that did not come back in time.
     is_lost: bool,
@@ -67,6 +70,7 @@ impl<'w> Play<'w> {
             state: FleetState::default(),
             is_quiet,
             next: 0,
+            rounds: 0,
             step: if demo.kill {
                 KillStep::Rest(now)
             } else {
@@ -97,9 +101,11 @@ impl<'w> Play<'w> {
             gateways.rotate_left(own);
             self.walkers.push(DemoWalker::new(player, gateways, key)?);
         }
-        let walk_time = demo.seconds.map(Duration::from_secs_f64);
+        let default = if demo.kill { Duration::ZERO } else { WALK_TIME };
+        let walk_time = demo.seconds.map_or(default, Duration::from_secs_f64);
         let is_complete = self.walk(walk_time, fleet, servers)?;
-        let inside = self.count_inside();
+        let inside = self.count_inside(Instant::now());
+        let compared = compare_mirrors(&mut self.walkers, self.world, fleet.mirror_checks())?;
         let (saved, gold) = self.end(fleet, servers)?;
         let clients = usize::from(demo.clients);
         let given = u64::from(self.world.gold) * u64::from(demo.clients);
@@ -107,6 +113,7 @@ impl<'w> Play<'w> {
             "clients      {inside} of {clients} in the world at the end"
         )];
         lines.extend(self.figures.summary());
+        lines.extend(compared.lines());
         lines.push(format!(
             "gold         {gold} of {given} in the store; {saved} of {clients} players saved"
         ));
@@ -114,6 +121,7 @@ impl<'w> Play<'w> {
             self.print(line)?;
         }
         let is_kept = gold == given && saved == clients && inside == clients && !self.is_lost;
+        let is_kept = is_kept && compared.is_equal();
         Ok(if is_kept && is_complete {
             CliStatus::Done
         } else {
@@ -121,15 +129,15 @@ impl<'w> Play<'w> {
         })
     }
 
-    fn count_inside(&self) -> usize {
+    fn count_inside(&self, now: Instant) -> usize {
         let walkers = self.walkers.iter();
-        walkers.filter(|walker| walker.is_in_world()).count()
+        walkers.filter(|walker| walker.is_in_world(now)).count()
     }
 
     /// Lets the clients walk until the time is over and all kills are done. Returns whether all clients had been in the world.
     fn walk(
         &mut self,
-        walk_time: Option<Duration>,
+        walk_time: Duration,
         fleet: &mut Fleet,
         servers: &mut DemoServers,
     ) -> Result<bool, CliError> {
@@ -165,20 +173,17 @@ impl<'w> Play<'w> {
                 } else if now > begun + ENTER_TIME {
                     break;
                 }
-            } else {
-                self.follow_kills(now, fleet, servers)?;
             }
-            let is_killing = !matches!(self.step, KillStep::Done);
-            let walk_time = walk_time.or((!is_killing && self.next == 0).then_some(WALK_TIME));
             let walked = all_entered_at.map(|entered| now.saturating_duration_since(entered));
-            let is_over = walked.is_some_and(|walked| walked >= walk_time.unwrap_or_default());
-            // Not in the middle of a hand-off.
-            if is_over && !is_killing && self.count_inside() == self.walkers.len() {
-                break;
-            }
-            if walked.is_some_and(|walked| {
-                walked >= walk_time.unwrap_or_default() + ENTER_TIME && !is_killing
-            }) {
+            let Some(walked) = walked else {
+                thread::sleep(POLL_INTERVAL);
+                continue;
+            };
+            self.follow_kills((now, walked >= walk_time), fleet, servers)?;
+            // Not in the middle of a long hand-off.
+            let is_over = walked >= walk_time && self.count_inside(now) == self.walkers.len();
+            let is_late = walked >= walk_time + ENTER_TIME;
+            if (is_over || is_late) && matches!(self.step, KillStep::Done) {
                 break;
             }
             thread::sleep(POLL_INTERVAL);
@@ -186,10 +191,10 @@ impl<'w> Play<'w> {
         Ok(all_entered_at.is_some())
     }
 
-    /// Kills and restarts one process after the other.
+    /// Kills and restarts one process after the other, each of them at least once.
     fn follow_kills(
         &mut self,
-        now: Instant,
+        (now, is_time_over): (Instant, bool),
         fleet: &mut Fleet,
         servers: &mut DemoServers,
     ) -> Result<(), CliError> {
@@ -214,7 +219,7 @@ impl<'w> Play<'w> {
             KillStep::Watch(since) if now < since + WATCH_TIME => servers.keep_running()?,
             KillStep::Watch(since) => {
                 let is_late = now >= since + ENTER_TIME;
-                if self.count_inside() < self.walkers.len() && !is_late {
+                if self.count_inside(now) < self.walkers.len() && !is_late {
                     return Ok(());
                 }
                 self.is_lost |= is_late;
@@ -222,10 +227,13 @@ impl<'w> Play<'w> {
                     self.print(&line)?;
                 }
                 self.next += 1;
-                self.step = if self.next < fleet.len() + DemoServers::COUNT {
-                    KillStep::Rest(now + REST_TIME)
-                } else {
+                if self.next == fleet.len() + DemoServers::COUNT {
+                    (self.next, self.rounds) = (0, self.rounds + 1);
+                }
+                self.step = if is_time_over && self.rounds > 0 {
                     KillStep::Done
+                } else {
+                    KillStep::Rest(now + REST_TIME)
                 };
             }
             _ => {}
@@ -236,7 +244,7 @@ impl<'w> Play<'w> {
     /// The clients leave, and the processes end. Returns how many players are saved without an owner, and the gold of all.
     fn end(&mut self, fleet: &mut Fleet, servers: &DemoServers) -> Result<(usize, u64), CliError> {
         for mut walker in self.walkers.drain(..) {
-            walker.stop();
+            walker.halt();
             walker.leave();
         }
         let begun = Instant::now();

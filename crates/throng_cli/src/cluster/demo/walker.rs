@@ -6,14 +6,20 @@ use std::time::{Duration, Instant};
 
 use glam::Vec2;
 use throng::net::TokenKey;
-use throng_client::{Client, ClientSettings, ControlState};
+use throng_client::{Client, ClientSettings, ClientStartError, ControlState, Mirror};
 
 use crate::CliError;
-use crate::cluster::world::{PLACE_WAITING, Place, WorldFile};
+use crate::cluster::world::{PLACE_WAITING, Place, WorldFile, WorldScene};
 use crate::token::issue;
 
 /// Validity of a token, and after which silence of the gateway the connection counts as lost, in seconds.
 const TOKEN_TIMES_S: (u64, i32) = (60, 2);
+
+/// How near a player comes to a goal, in metres.
+const ARRIVED_M: f32 = 1.0;
+
+/// Silence of the gateway after which a client tries the next one. A gateway sends something every 250 ms.
+const SILENCE: Duration = Duration::from_millis(600);
 
 /// Between two attempts to connect again.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -32,7 +38,7 @@ pub(super) enum DemoWalkerEvent {
 }
 
 /// A pause from which on a client that stays in its scene counts as having been out of the world.
-const OUT_AFTER: Duration = Duration::from_millis(500);
+pub(super) const OUT_AFTER: Duration = Duration::from_millis(500);
 
 /// A client and its player.
 pub(super) struct DemoWalker {
@@ -44,10 +50,11 @@ pub(super) struct DemoWalker {
     packets: u64,
     /// The scene that it was in last, and when the last packet arrived there.
     last_seen: Option<(u16, Instant)>,
-    is_in_world: bool,
     /// How often it has chosen a portal.
     choices: usize,
+    /// The number of a scene, and a portal or a board in it.
     goal: Option<(u16, Vec2)>,
+    is_halted: bool,
     retry_at: Option<Instant>,
     attempts: u32,
 }
@@ -67,17 +74,18 @@ impl DemoWalker {
             key,
             packets: 0,
             last_seen: None,
-            is_in_world: false,
             choices: player as usize,
             goal: None,
+            is_halted: false,
             retry_at: None,
             attempts: 0,
         })
     }
 
-    /// Whether it is in a scene of the world now.
-    pub const fn is_in_world(&self) -> bool {
-        self.is_in_world
+    /// Whether it is in the world: the last packet there is recent. In a short change of scene it still is.
+    pub fn is_in_world(&self, now: Instant) -> bool {
+        let recent = |at| now.saturating_duration_since(at) < OUT_AFTER;
+        self.retry_at.is_none() && self.last_seen.is_some_and(|(_, at)| recent(at))
     }
 
     /// The scene of the client's own object; `None` before it has one, and in a waiting room.
@@ -105,16 +113,20 @@ impl DemoWalker {
             if self.attempts == 0 {
                 events.push(DemoWalkerEvent::Disconnected(error.to_string()));
             }
-            self.is_in_world = false;
             self.retry_at = Some(now + RETRY_DELAY);
             return Ok(());
+        }
+        if self.gateways.len() > 1 && self.client.silence() >= SILENCE {
+            events.push(DemoWalkerEvent::Disconnected("silent gateway".to_owned()));
+            self.attempts = 1;
+            let resumed = self.client.resume_elsewhere();
+            return self.resumed(resumed);
         }
         while self.client.next_event().is_some() {}
         let packets = self.client.mirror().packets();
         if packets != self.packets {
             self.packets = packets;
             let place = self.place();
-            self.is_in_world = place.is_some();
             if let Some(place) = place {
                 self.attempts = 0;
                 self.see(place, now, events);
@@ -122,6 +134,10 @@ impl DemoWalker {
         }
         self.walk(now, world);
         Ok(())
+    }
+
+    fn resumed(&self, result: Result<(), ClientStartError>) -> Result<(), CliError> {
+        result.map_err(|error| CliError::new(format!("client {}: {error}", self.player)))
     }
 
     /// Resumes with the token it has, then with new ones.
@@ -134,7 +150,7 @@ impl DemoWalker {
         self.gateways.rotate_left(1);
         let token = issue(self.player, self.gateways.clone(), TOKEN_TIMES_S, self.key)?;
         let reconnected = self.client.reconnect(&token.to_bytes());
-        reconnected.map_err(|error| CliError::new(format!("client {}: {error}", self.player)))
+        self.resumed(reconnected)
     }
 
     /// A packet has arrived in a scene.
@@ -153,7 +169,7 @@ impl DemoWalker {
         }
     }
 
-    /// Walks to a portal of the scene: in turn to each of them, each player in an order of its own.
+    /// Walks to the portals and boards of the scene in turn, each player in an order of its own.
     fn walk(&mut self, now: Instant, world: &WorldFile) {
         let place = self.place();
         let scene = place.and_then(|place| world.scenes.get(usize::from(place)));
@@ -161,12 +177,17 @@ impl DemoWalker {
         else {
             return;
         };
-        if self.goal.is_none_or(|(of, _)| of != place) && !scene.portals.is_empty() {
+        let has_arrived = |goal: Vec2| own.distance(goal) < ARRIVED_M;
+        if self
+            .goal
+            .is_none_or(|(of, goal)| of != place || has_arrived(goal))
+        {
             self.choices += 1;
-            let portal = &scene.portals[self.choices % scene.portals.len()];
-            self.goal = Some((place, portal.at_m));
+            let goals = goals(scene);
+            let next = goals.get(self.choices % goals.len().max(1));
+            self.goal = next.map(|goal| (place, *goal));
         }
-        if let Some((_, goal)) = self.goal {
+        if let Some((_, goal)) = self.goal.filter(|_| !self.is_halted) {
             self.client
                 .set_controls(ControlState::towards(direction(goal - own)));
         }
@@ -185,15 +206,29 @@ impl DemoWalker {
         tracing::debug!(player, ?goal, ?at, tick, ?own, ?position, "walker");
     }
 
-    /// Stands still.
-    pub fn stop(&mut self) {
+    /// Stands still from now on.
+    pub fn halt(&mut self) {
+        self.is_halted = true;
         self.client.set_controls(ControlState::stand(0));
+    }
+
+    /// What it has received of the world.
+    pub const fn mirror(&self) -> &Mirror {
+        self.client.mirror()
     }
 
     /// Logs out.
     pub fn leave(self) {
         self.client.leave();
     }
+}
+
+/// Where a player walks to in a scene.
+fn goals(scene: &WorldScene) -> Vec<Vec2> {
+    let portals = scene.portals.iter().map(|portal| portal.at_m);
+    portals
+        .chain(scene.boards.iter().map(|board| board.at_m))
+        .collect()
 }
 
 /// A direction in 256ths of a turn.

@@ -4,6 +4,7 @@
 //! rows of scenes ─▶ [scenes] open, closed ─▶ NPCs
 //! record ─▶ on_receive ─▶ in its scene, or in the waiting room ─▶ [travel] ─▶ PlayerMove to the node of the scene
 //! Position ─▶ [portals] ─▶ Destination ─▶ [travel] ─▶ the scene is here: change of scene; elsewhere: PlayerMove
+//! Position ─▶ [matches] ─▶ MatchTicket … MatchAssigned ─▶ an instance … MatchEnded ─▶ Destination
 //! ```
 //!
 //! | file | contains |
@@ -13,10 +14,12 @@
 //! | `scenes` | the scenes that this node runs, and their NPCs |
 //! | `players` | players arrive and leave |
 //! | `travel` | players go to other scenes |
+//! | `matches` | players queue for matches, and play them in instances |
 //! | `trade` | players exchange gold |
 //!
 //! Each node also has a waiting room: a scene of its own for players whose scene runs nowhere right now.
 
+mod matches;
 mod player_record;
 mod players;
 mod scenes;
@@ -26,10 +29,10 @@ mod world_check;
 mod world_file;
 mod world_load;
 
-pub(super) use player_record::{PLACE_WAITING, TravellerRecord};
+pub(super) use player_record::{PLACE_MATCH, PLACE_WAITING, TravellerRecord};
 pub(super) use players::{Coins, Place};
-pub(super) use scenes::OpenScenes;
-pub(super) use world_file::WorldFile;
+pub(super) use scenes::{OpenScenes, WorldAtRest};
+pub(super) use world_file::{WorldFile, WorldScene};
 
 use std::sync::Arc;
 
@@ -38,6 +41,7 @@ use bevy_ecs::prelude::*;
 use throng::prelude::*;
 use throng_cluster::{ClusterPlugin, ClusterSystems};
 
+use matches::OpenMatches;
 use players::WorldHooks;
 
 /// The world that this node runs scenes of.
@@ -49,16 +53,26 @@ pub(super) struct WorldGamePlugin(pub ClusterWorld);
 
 impl Plugin for WorldGamePlugin {
     fn build(&self, app: &mut App) {
-        let think = (
+        let act = (
             scenes::walk,
+            matches::queue_at_boards,
             travel::enter_portals,
+            trade::trade,
+        );
+        let think = (
+            scenes::rest,
+            act.chain().run_if(|rest: Res<WorldAtRest>| !rest.0),
+            matches::run_matches,
+            matches::enter_matches,
+            matches::leave_matches,
             travel::leave_closed_scenes,
             travel::travel,
-            trade::trade,
         );
         app.insert_resource(self.0.clone())
             .add_plugins(ClusterPlugin::new(WorldHooks(self.0.clone())))
             .init_resource::<OpenScenes>()
+            .init_resource::<OpenMatches>()
+            .init_resource::<WorldAtRest>()
             .replicate::<Coins>()
             .replicate::<Place>()
             .add_systems(

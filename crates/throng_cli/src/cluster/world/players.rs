@@ -6,6 +6,7 @@ use throng::prelude::*;
 use throng_cluster::{ClusterRecord, PlayerHooks};
 
 use super::ClusterWorld;
+use super::matches::MatchGuest;
 use super::player_record::{PLACE_WAITING, TravellerRecord};
 use super::scenes::OpenScenes;
 
@@ -40,6 +41,7 @@ impl WorldHooks {
             gold: world.gold,
             scene: world.start.clone(),
             at_m: world.start_at_m,
+            in_match: None,
         }
     }
 }
@@ -50,8 +52,15 @@ impl PlayerHooks for WorldHooks {
             return unread.0.clone();
         }
         let gold = world.get::<Coins>(player).map_or(0, |gold| gold.0);
-        let (scene, at_m) = whereabouts(world, player);
-        TravellerRecord { gold, scene, at_m }.to_bytes()
+        let Destination { scene, at_m } = whereabouts(world, player);
+        let in_match = world.get::<MatchGuest>(player).map(|guest| guest.id);
+        let record = TravellerRecord {
+            gold,
+            scene,
+            at_m,
+            in_match,
+        };
+        record.to_bytes()
     }
 
     fn on_receive(&self, world: &mut World, player: PlayerId, record: &ClusterRecord) -> Entity {
@@ -65,6 +74,7 @@ impl PlayerHooks for WorldHooks {
         };
         let open = world.resource::<OpenScenes>();
         let here = open.get(&state.scene).zip(self.0.0.number_of(&state.scene));
+        let here = here.filter(|_| state.in_match.is_none());
         let (scene, place) = here.unwrap_or((open.waiting_room(), PLACE_WAITING));
         let at_m = if here.is_some() {
             state.at_m
@@ -83,7 +93,14 @@ impl PlayerHooks for WorldHooks {
         if here.is_none() {
             let (scene, at_m) = (state.scene, state.at_m);
             let destination = Destination { scene, at_m };
-            world.entity_mut(entity).insert(destination);
+            match state.in_match {
+                Some(id) => {
+                    let tick = world.resource::<SimTick>().0;
+                    let guest = MatchGuest::arrived(id, destination, &self.0.0, tick);
+                    world.entity_mut(entity).insert(guest);
+                }
+                None => _ = world.entity_mut(entity).insert(destination),
+            }
         }
         entity
     }
@@ -107,18 +124,21 @@ fn keep_unread(world: &mut World, player: PlayerId, record: &ClusterRecord) -> E
     world.spawn((own, place, Viewer::default())).id()
 }
 
-/// The scene of a player and its place there. If it is on its way, those that it goes to.
-fn whereabouts(world: &World, player: Entity) -> (String, Vec2) {
+/// The scene of a player and its place there. Of a player on its way, those that it goes to; of one in a match, those that it returns to.
+pub(super) fn whereabouts(world: &World, player: Entity) -> Destination {
+    if let Some(guest) = world.get::<MatchGuest>(player) {
+        return guest.home.clone();
+    }
     if let Some(destination) = world.get::<Destination>(player) {
-        return (destination.scene.clone(), destination.at_m);
+        return destination.clone();
     }
     let scene = world.get::<InScene>(player).map(|scene| scene.0);
     let name = scene.and_then(|scene| world.get::<SimScene>(scene));
     let at_m = world.get::<Position>(player).map(|at| at.0);
-    (
-        name.map_or_else(String::new, |scene| scene.name().to_owned()),
-        at_m.unwrap_or_default(),
-    )
+    Destination {
+        scene: name.map_or_else(String::new, |scene| scene.name().to_owned()),
+        at_m: at_m.unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]

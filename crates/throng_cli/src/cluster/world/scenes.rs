@@ -14,7 +14,7 @@ use super::ClusterWorld;
 use super::world_file::{WorldFile, WorldScene};
 
 /// Length of a tile, in metres.
-const TILE_M: f32 = 0.5;
+pub(super) const TILE_M: f32 = 0.5;
 
 /// How fast NPCs walk, in metres per second.
 const NPC_SPEED_M_S: f32 = 1.5;
@@ -140,6 +140,17 @@ fn open_world_scene(
 fn place_in(size_m: Vec2, random: &mut Pcg64Mcg) -> Vec2 {
     let shares = Vec2::new(random.random(), random.random());
     Vec2::ONE + shares * (size_m - 2.0)
+}
+
+/// Whether everything stands still, so that mirrors can be compared. Players still arrive and leave.
+#[derive(Resource, Default)]
+pub(in crate::cluster) struct WorldAtRest(pub bool);
+
+/// Stops all NPCs. Repeated in every tick, because pending searches still deliver paths.
+pub(super) fn rest(rest: Res<WorldAtRest>, mut paths: Query<&mut NavPath>) {
+    if rest.0 {
+        paths.iter_mut().for_each(|mut path| path.clear());
+    }
 }
 
 /// Gives NPCs that have arrived another goal.

@@ -6,6 +6,7 @@ use throng::world::SceneObjects;
 use throng_cluster::{ClusterPlayer, ClusterScenes, FrozenPlayer, PlayerMove};
 
 use super::ClusterWorld;
+use super::matches::MatchGuest;
 use super::players::{Destination, Place};
 use super::scenes::{ClosingScene, OpenScenes};
 
@@ -15,7 +16,10 @@ type FreePlayers = (With<ClusterPlayer>, Without<FrozenPlayer>);
 /// A player in a portal is on its way to the other scene.
 pub(super) fn enter_portals(
     world: Res<ClusterWorld>,
-    players: Query<(Entity, &Position, &Place), (FreePlayers, Without<Destination>)>,
+    players: Query<
+        (Entity, &Position, &Place),
+        (FreePlayers, Without<Destination>, Without<MatchGuest>),
+    >,
     mut commands: Commands,
 ) {
     for (player, at, place) in &players {
@@ -34,17 +38,18 @@ pub(super) fn enter_portals(
 /// Players of a scene that runs elsewhere now follow it there, and the scene is closed after the last one.
 pub(super) fn leave_closed_scenes(
     closing: Query<(Entity, &SimScene, Option<&SceneObjects>), With<ClosingScene>>,
-    players: Query<(&Position, Has<Destination>), With<ClusterPlayer>>,
+    players: Query<(&Position, Has<Destination>, Has<MatchGuest>), With<ClusterPlayer>>,
     mut commands: Commands,
 ) {
     for (scene, sim_scene, objects) in &closing {
         let mut is_empty = true;
         for object in objects.into_iter().flat_map(SceneObjects::iter) {
-            let Ok((at, is_leaving)) = players.get(object) else {
+            let Ok((at, is_leaving, is_guest)) = players.get(object) else {
                 continue;
             };
             is_empty = false;
-            if !is_leaving {
+            // Guests of a match go home when they hear that it is over.
+            if !is_leaving && !is_guest {
                 let (scene, at_m) = (sim_scene.name().to_owned(), at.0);
                 commands.entity(object).insert(Destination { scene, at_m });
             }

@@ -4,13 +4,15 @@ use std::ops::RangeInclusive;
 
 use glam::Vec2;
 
-use super::world_file::{WorldFile, WorldPortal, WorldScene};
+use super::world_file::{WorldBoard, WorldFile, WorldMode, WorldPortal, WorldScene};
 use crate::CliError;
 
-/// Maximum numbers of scenes, and of NPCs and portals of a scene.
+/// Maximum numbers of scenes and modes, and of NPCs, portals and boards of a scene.
 const SCENES_MAX: usize = 1_000;
+const MODES_MAX: usize = 16;
 const NPCS_MAX: u32 = 2_000;
 const PORTALS_MAX: usize = 100;
+const BOARDS_MAX: usize = 100;
 
 /// The longest name of a scene or a node, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -29,6 +31,8 @@ pub(super) fn check(world: &WorldFile, file: &str, text: &str) -> Result<(), Cli
     let checked = check_world(world).and_then(|()| {
         let scenes = world.scenes.iter();
         { scenes }.try_for_each(|scene| check_scene(world, scene))?;
+        let modes = world.modes.iter();
+        { modes }.try_for_each(check_mode)?;
         check_start(world)
     });
     checked.map_err(|problem| {
@@ -76,15 +80,61 @@ fn check_world(world: &WorldFile) -> Result<(), WorldProblem> {
         let message = format!("scenes: expected 1 to {SCENES_MAX}, found {found}");
         return Err(problem(message, &["scenes"]));
     }
-    let mut names: Vec<&str> = world.scenes.iter().map(|scene| &*scene.name).collect();
+    if world.modes.len() > MODES_MAX {
+        let found = world.modes.len();
+        let message = format!("modes: expected at most {MODES_MAX}, found {found}");
+        return Err(problem(message, &["modes"]));
+    }
+    check_names("scenes", world.scenes.iter().map(|scene| &*scene.name))?;
+    check_names("modes", world.modes.iter().map(|mode| &*mode.name))
+}
+
+/// Fails if two have the same name.
+fn check_names<'w>(what: &str, names: impl Iterator<Item = &'w str>) -> Result<(), WorldProblem> {
+    let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
-    if let Some(two) = names.windows(2).find(|two| two[0] == two[1]) {
-        let name = quoted(two[0]);
-        let message = format!("two scenes have the name {name}: expected another name for one");
-        let declared = format!("name: {name}");
-        return Err(problem(message, &[&declared, &declared]));
+    let Some(two) = names.windows(2).find(|two| two[0] == two[1]) else {
+        return Ok(());
+    };
+    let name = quoted(two[0]);
+    let message = format!("two {what} have the name {name}: expected another name for one");
+    let declared = format!("name: {name}");
+    Err(problem(message, &[&declared, &declared]))
+}
+
+fn check_mode(mode: &WorldMode) -> Result<(), WorldProblem> {
+    let name = quoted(&mode.name);
+    let refuse = |message: String, field: &str| Err(problem(message, &["Mode", &name, field]));
+    if !is_name(&mode.name) {
+        let message = format!("name: expected 1 to {NAME_BYTES_MAX} bytes, found {name}");
+        return Err(problem(message, &["Mode", &name]));
+    }
+    if !(1..=32).contains(&mode.team_players) {
+        let found = mode.team_players;
+        let message = format!("team_players: expected 1 to 32, found {found}");
+        return refuse(message, "team_players");
+    }
+    if !(1.0..=3_600.0).contains(&mode.duration_s) {
+        let found = mode.duration_s;
+        let message = format!("duration_s: expected 1 to 3600, found {found}");
+        return refuse(message, "duration_s");
+    }
+    if !has_valid_sides(mode.size_m) {
+        let message = format!(
+            "size_m: expected 10 to 2000 m a side, found {}",
+            mode.size_m
+        );
+        return refuse(message, "size_m");
     }
     Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0')
+}
+
+fn has_valid_sides(size_m: Vec2) -> bool {
+    SIDES_M.contains(&size_m.x) && SIDES_M.contains(&size_m.y)
 }
 
 fn check_start(world: &WorldFile) -> Result<(), WorldProblem> {
@@ -102,13 +152,12 @@ fn check_start(world: &WorldFile) -> Result<(), WorldProblem> {
 fn check_scene(world: &WorldFile, scene: &WorldScene) -> Result<(), WorldProblem> {
     let name = quoted(&scene.name);
     let refuse = |message: String, field: &str| Err(problem(message, &[&name, field]));
-    let is_name = |name: &str| (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0');
     if !is_name(&scene.name) {
         let message = format!("name: expected 1 to {NAME_BYTES_MAX} bytes, found {name}");
         return Err(problem(message, &[&name]));
     }
     let size_m = scene.size_m;
-    if !(SIDES_M.contains(&size_m.x) && SIDES_M.contains(&size_m.y)) {
+    if !has_valid_sides(size_m) {
         let message = format!("size_m: expected 10 to 2000 m a side, found {size_m}");
         return refuse(message, "size_m");
     }
@@ -125,8 +174,47 @@ fn check_scene(world: &WorldFile, scene: &WorldScene) -> Result<(), WorldProblem
         let message = format!("portals: expected at most {PORTALS_MAX}, found {found}");
         return refuse(message, "portals");
     }
+    if scene.boards.len() > BOARDS_MAX {
+        let found = scene.boards.len();
+        let message = format!("boards: expected at most {BOARDS_MAX}, found {found}");
+        return refuse(message, "boards");
+    }
     let portals = scene.portals.iter();
-    { portals }.try_for_each(|portal| check_portal(world, scene, portal))
+    { portals }.try_for_each(|portal| check_portal(world, scene, portal))?;
+    let boards = scene.boards.iter();
+    { boards }.try_for_each(|board| check_board(world, scene, board))
+}
+
+/// Fails for a place outside of the scene, or a wrong radius.
+fn check_circle(
+    (at_m, radius_m): (Vec2, f32),
+    scene: &WorldScene,
+    near: &str,
+) -> Result<(), WorldProblem> {
+    let name = quoted(&scene.name);
+    let refuse = |message: String, field: &str| Err(problem(message, &[&name, near, field]));
+    if !is_inside(at_m, scene) {
+        return refuse(outside("at_m", at_m, scene), "at_m");
+    }
+    if !(0.5..=50.0).contains(&radius_m) {
+        let message = format!("radius_m: expected 0.5 to 50, found {radius_m}");
+        return refuse(message, "radius_m");
+    }
+    Ok(())
+}
+
+fn check_board(
+    world: &WorldFile,
+    scene: &WorldScene,
+    board: &WorldBoard,
+) -> Result<(), WorldProblem> {
+    check_circle((board.at_m, board.radius_m), scene, "Board")?;
+    if world.mode(&board.mode).is_none() {
+        let message = format!("board: no mode has the name `{}`", board.mode);
+        let (name, mode) = (quoted(&scene.name), quoted(&board.mode));
+        return Err(problem(message, &[&name, "Board", &mode]));
+    }
+    Ok(())
 }
 
 fn check_portal(
@@ -136,14 +224,7 @@ fn check_portal(
 ) -> Result<(), WorldProblem> {
     let (name, to) = (quoted(&scene.name), quoted(&portal.to));
     let refuse = |message: String, near: &str| Err(problem(message, &[&name, "Portal", near]));
-    if !is_inside(portal.at_m, scene) {
-        return refuse(outside("at_m", portal.at_m, scene), "at_m");
-    }
-    if !(0.5..=50.0).contains(&portal.radius_m) {
-        let found = portal.radius_m;
-        let message = format!("radius_m: expected 0.5 to 50, found {found}");
-        return refuse(message, "radius_m");
-    }
+    check_circle((portal.at_m, portal.radius_m), scene, "Portal")?;
     let Some(target) = world.scene(&portal.to) else {
         let message = format!("portal to `{}`: no scene has that name", portal.to);
         return refuse(message, &to);
@@ -188,12 +269,13 @@ mod tests {
         ]),
         Scene(name: "b", size_m: (30, 30), npcs: 5, pinned_to: "n1", portals: [
             Portal(at_m: (25, 20), radius_m: 3, to: "a", arrive_at_m: (20, 20)),
-        ]),
+        ], boards: [Board(at_m: (5, 5), radius_m: 2, mode: "duel")]),
     ],
+    modes: [Mode(name: "duel", team_players: 1, duration_s: 5, size_m: (20, 20))],
 )"#;
 
     /// What is replaced in the world, by what, and where and how this is reported.
-    const CASES: [(&str, &str, &str, &str); 13] = [
+    const CASES: [(&str, &str, &str, &str); 18] = [
         (
             "start: \"a\"",
             "start: \"c\"",
@@ -266,6 +348,31 @@ mod tests {
             "speed_m_s: 0, start: ",
             "2:5",
             "speed_m_s: expected 0.5 to 50",
+        ),
+        (
+            "mode: \"duel\"",
+            "mode: \"raid\"",
+            "9:57",
+            "board: no mode has the name `raid`",
+        ),
+        ("(5, 5)", "(5, 35)", "9:26", "at_m: expected a place in `b`"),
+        (
+            "team_players: 1",
+            "team_players: 0",
+            "11:32",
+            "team_players: expected 1 to 32",
+        ),
+        (
+            "duration_s: 5",
+            "duration_s: 0",
+            "11:49",
+            "duration_s: expected 1 to 3600",
+        ),
+        (
+            "(20, 20))],\n",
+            "(20, 2))],\n",
+            "11:64",
+            "size_m: expected 10 to 2000 m",
         ),
     ];
 

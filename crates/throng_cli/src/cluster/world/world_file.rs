@@ -21,6 +21,22 @@ pub(in crate::cluster) struct WorldFile {
     #[serde(default = "speed_m_s")]
     pub speed_m_s: f32,
     pub scenes: Vec<WorldScene>,
+    /// The matches that players can queue for.
+    #[serde(default)]
+    pub modes: Vec<WorldMode>,
+}
+
+/// A kind of match: two teams that meet in an instance.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename = "Mode", deny_unknown_fields)]
+pub(in crate::cluster) struct WorldMode {
+    pub name: String,
+    /// Players of each of the two teams.
+    pub team_players: u8,
+    /// How long a match lasts, in seconds.
+    pub duration_s: f64,
+    /// Width and height of the instance.
+    pub size_m: Vec2,
 }
 
 /// A scene of a world.
@@ -38,6 +54,18 @@ pub(in crate::cluster) struct WorldScene {
     pub pinned_to: Option<String>,
     #[serde(default)]
     pub portals: Vec<WorldPortal>,
+    #[serde(default)]
+    pub boards: Vec<WorldBoard>,
+}
+
+/// A place at which players queue for a match.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename = "Board", deny_unknown_fields)]
+pub(in crate::cluster) struct WorldBoard {
+    pub at_m: Vec2,
+    pub radius_m: f32,
+    /// The name of the mode.
+    pub mode: String,
 }
 
 /// A place that leads to another scene.
@@ -68,6 +96,11 @@ impl WorldFile {
     /// A scene by its name.
     pub fn scene(&self, name: &str) -> Option<&WorldScene> {
         self.scenes.iter().find(|scene| scene.name == name)
+    }
+
+    /// A mode by its name.
+    pub fn mode(&self, name: &str) -> Option<&WorldMode> {
+        self.modes.iter().find(|mode| mode.name == name)
     }
 
     /// The number of a scene: its place in the file.

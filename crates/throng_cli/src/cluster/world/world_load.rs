@@ -12,10 +12,16 @@ use crate::CliError;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The worlds in the program, by name.
-const BUILT_IN: [(&str, &str); 1] = [(
-    "three_towns",
-    include_str!("../../../worlds/three_towns.ron"),
-)];
+const BUILT_IN: [(&str, &str); 2] = [
+    (
+        "three_towns",
+        include_str!("../../../worlds/three_towns.ron"),
+    ),
+    (
+        "twelve_woods",
+        include_str!("../../../worlds/twelve_woods.ron"),
+    ),
+];
 
 impl WorldFile {
     /// Reads a file, or a world in the program by its name, and checks it.
