@@ -31,6 +31,9 @@ impl Sessions {
             return ResumeResult::InvalidState;
         }
         let Some(before) = self.find_by_token(client, ticket) else {
+            if self.resume_moved(client, ticket, key) {
+                return ResumeResult::Resumed;
+            }
             return self.refuse_resume(client);
         };
         if self.resumed >= self.settings.resumed_per_tick_max {
@@ -63,8 +66,10 @@ impl Sessions {
         let before = self.client_of(ticket.player)?;
         let session = self.get(before)?;
         let is_former = session.state == SessionState::AwaitingReconnect
-            && session.former_token == Some(ticket.token);
-        let is_it = session.token == ticket.token || is_former;
+            && session
+                .former_token
+                .is_some_and(|former| former.is_same(ticket.token));
+        let is_it = session.token.is_same(ticket.token) || is_former;
         let proved = [self.get(client)?, session].map(|session| session.claims.player);
         let is_other = matches!(proved, [Some(one), Some(other)] if one != other);
         (is_it && !is_other && !self.is_draining).then_some(before)
@@ -101,6 +106,10 @@ impl Sessions {
         let Some(old) = self.open.remove(before) else {
             return;
         };
+        if let Some(player) = old.player.filter(|_| ticket.is_some()) {
+            // The client has a token of this process.
+            self.moved_tokens.remove(player);
+        }
         let (Some(player), token, now) = (old.player, key.issue(client), self.now) else {
             debug_assert!(false, "only who is logged in is taken over");
             return;
