@@ -117,6 +117,7 @@ impl End {
                     peer,
                     client,
                     bytes,
+                    ..
                 } if bytes.len() > 1 => {
                     let stream = self.streams.entry((peer, client)).or_default();
                     let number = u64::from_le_bytes(*bytes.first_chunk().unwrap());
@@ -265,6 +266,7 @@ impl World {
                         peer,
                         client,
                         bytes,
+                        ..
                     } = event
                         && bytes.len() > 1
                     {

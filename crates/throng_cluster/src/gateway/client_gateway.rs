@@ -29,11 +29,16 @@ struct SharedGateway {
     state: Mutex<GatewayState>,
     thread: OnceLock<Thread>,
     ends: AtomicBool,
+    clock: Stopwatch,
 }
 
 impl SharedGateway {
     fn state(&self) -> MutexGuard<'_, GatewayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn unpark(&self) {
@@ -57,7 +62,7 @@ impl ConnectionHandler for SharedGateway {
     }
 
     fn receive(&self, client: ClientId, message: &[u8]) {
-        self.state().receive(client, message);
+        self.state().receive(self.now_ms(), client, message);
         self.unpark();
     }
 
@@ -102,6 +107,7 @@ impl ClientGateway {
                 state: Mutex::new(GatewayState::new(bus, links, nodes, settings)),
                 thread: OnceLock::new(),
                 ends: AtomicBool::new(false),
+                clock: Stopwatch::start(),
             }
         });
         Self {
@@ -124,10 +130,10 @@ impl ClientGateway {
         let shared = self.shared.clone();
         let thread = thread::Builder::new().name("throng gateway".to_owned());
         let thread = thread.spawn(move || {
-            let clock = Stopwatch::start();
             while !shared.ends.load(Ordering::Acquire) {
-                let now_ms = u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX);
-                shared.state().step(now_ms, &mut *sink);
+                let mut state = shared.state();
+                state.step(shared.now_ms(), &mut *sink);
+                drop(state);
                 thread::park_timeout(IDLE);
             }
         })?;

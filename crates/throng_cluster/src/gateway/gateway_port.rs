@@ -9,6 +9,7 @@ use throng_net::inbox::DisconnectReason;
 use throng_net::outbox::PacketSink;
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
+use super::input_times::InputTimes;
 use super::moved_session::MovedSession;
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusPeer, BusRelay};
@@ -61,6 +62,7 @@ struct PortState {
     /// Sessions that move to other nodes, and those that have come from others.
     leaving: Vec<(ClusterNodeId, MovedSession)>,
     arrived: Vec<MovedSession>,
+    input_times: InputTimes,
     stats: GatewayPortStats,
 }
 
@@ -78,6 +80,7 @@ impl GatewayPort {
             waker: None,
             leaving: Vec::new(),
             arrived: Vec::new(),
+            input_times: InputTimes::default(),
             stats: GatewayPortStats::default(),
         })))
     }
@@ -128,6 +131,12 @@ impl GatewayPort {
     #[cfg(feature = "server")]
     pub(crate) fn take_sessions(&self) -> Vec<MovedSession> {
         std::mem::take(&mut self.state().arrived)
+    }
+
+    /// How long the inputs of clients took from their gateways to this node.
+    #[must_use]
+    pub fn input_times(&self) -> InputTimes {
+        self.state().input_times
     }
 
     /// Counters of its links.
@@ -182,14 +191,15 @@ impl PortState {
     }
 
     fn on_link(&mut self, event: LinkEvent) {
-        let (remote, bytes) = match event {
+        let (remote, waited_ms, bytes) = match event {
             LinkEvent::Linked { .. } => return,
             LinkEvent::Lost { peer } => return self.lose(peer),
             LinkEvent::Message {
                 peer,
                 client,
+                waited_ms,
                 bytes,
-            } => ((peer, client), bytes),
+            } => ((peer, client), waited_ms, bytes),
         };
         let known = self.clients.get(&remote).copied();
         match (RelayedMessage::read(&bytes), known) {
@@ -204,6 +214,9 @@ impl PortState {
                 }
             }
             (Some(RelayedMessage::Input(message)), Some(client)) => {
+                let round_trip_ms = self.links.round_trip_ms(remote.0).unwrap_or(0);
+                self.input_times
+                    .add(u64::from(waited_ms) + round_trip_ms / 2);
                 self.handler.receive(client, message);
             }
             (Some(RelayedMessage::Disconnected(reason)), Some(client)) => {

@@ -27,6 +27,7 @@
 //! | `login_nodes` | the nodes that a gateway knows |
 //! | `node_clients` | which client has which number at its node |
 //! | `gateway_port` | the node's end of the links |
+//! | `input_times` | how long inputs take from a gateway to the node |
 //! | `moved_session` | passes resume tokens from node to node |
 
 mod client_gateway;
@@ -34,6 +35,7 @@ mod gateway_client;
 mod gateway_port;
 mod gateway_settings;
 mod gateway_state;
+mod input_times;
 mod login_nodes;
 mod moved_session;
 mod node_clients;
@@ -44,6 +46,7 @@ pub use client_gateway::ClientGateway;
 pub use gateway_port::{GatewayPort, GatewayPortStats, GatewaySink};
 pub use gateway_settings::GatewaySettings;
 pub use gateway_state::GatewayStats;
+pub use input_times::InputTimes;
 #[cfg(feature = "server")]
 pub(crate) use moved_session::MovedSession;
 

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};
 use super::nodes::PLAYER;
 
 pub enum TestClient {
-    Udp(Client),
+    Udp(Box<Client>),
     Web(Box<WebClient>),
 }
 
@@ -34,7 +34,7 @@ fn token(servers: Vec<SocketAddr>) -> ConnectToken {
 impl TestClient {
     pub fn over_udp(servers: Vec<SocketAddr>) -> Self {
         let client = Client::connect(&token(servers).to_bytes(), ClientSettings::default());
-        Self::Udp(client.unwrap())
+        Self::Udp(Box::new(client.unwrap()))
     }
 
     pub fn over_web_socket(servers: Vec<SocketAddr>) -> Self {
