@@ -53,6 +53,6 @@ mod tests {
         bytes.pop();
         bytes[0] = 64;
         assert_eq!(MovedSession::from_bytes(&bytes), None);
-        assert!(!format!("{session:?}").contains('9'));
+        assert!(format!("{session:?}").contains("ResumeToken(…)"));
     }
 }
