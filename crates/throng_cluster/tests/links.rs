@@ -394,7 +394,7 @@ fn client_that_is_behind_is_refused_and_others_are_not() {
     exchange(&mut node, &mut gateway, 10);
     assert!(node.links.is_linked(GATEWAYS[0]));
     let (slow, other) = (LinkClient(1), LinkClient(2));
-    let message = [7; 192];
+    let message = [7; 190];
     let push = |node: &mut End, client| node.links.push(GATEWAYS[0], client, &message);
     for _ in 0..5 {
         push(&mut node, slow).unwrap();
