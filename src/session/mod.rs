@@ -28,6 +28,7 @@
 // | `authentication` | the authentication hook |
 // | `bans` | bans of players and of address ranges |
 // | `token` | the token that resumes a session |
+// | `moved_tokens` | resume tokens of another server process, whose players are here now |
 // | `plugin` | sessions in the tick, control, client messages |
 // | `model` | reference model of the list, for tests |
 
@@ -38,6 +39,7 @@ mod client_aliases;
 mod entering;
 #[cfg(test)]
 mod model;
+mod moved_tokens;
 mod plugin;
 mod reasons;
 mod resume;

@@ -4,7 +4,8 @@ use super::reasons::LogoutReason;
 use super::sessions::{ResumeRequest, SessionEffect, Sessions};
 use super::state::SessionState;
 use super::token::SessionKey;
-use crate::wire::{ClientId, SessionNotice};
+use crate::wire::{ClientId, ResumeToken, SessionNotice};
+use crate::world::PlayerId;
 
 /// The result of a resume request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,9 @@ impl Sessions {
             return ResumeResult::InvalidState;
         }
         let Some(before) = self.find_by_token(client, ticket) else {
+            if self.resume_moved(client, ticket, key) {
+                return ResumeResult::Resumed;
+            }
             return self.refuse_resume(client);
         };
         if self.resumed >= self.settings.resumed_per_tick_max {
@@ -63,8 +67,10 @@ impl Sessions {
         let before = self.client_of(ticket.player)?;
         let session = self.get(before)?;
         let is_former = session.state == SessionState::AwaitingReconnect
-            && session.former_token == Some(ticket.token);
-        let is_it = session.token == ticket.token || is_former;
+            && session
+                .former_token
+                .is_some_and(|former| former.is_same(ticket.token));
+        let is_it = session.token.is_same(ticket.token) || is_former;
         let proved = [self.get(client)?, session].map(|session| session.claims.player);
         let is_other = matches!(proved, [Some(one), Some(other)] if one != other);
         (is_it && !is_other && !self.is_draining).then_some(before)
@@ -101,6 +107,10 @@ impl Sessions {
         let Some(old) = self.open.remove(before) else {
             return;
         };
+        if let Some(player) = old.player.filter(|_| ticket.is_some()) {
+            // The client has a token of this process.
+            self.moved_tokens.remove(player);
+        }
         let (Some(player), token, now) = (old.player, key.issue(client), self.now) else {
             debug_assert!(false, "only who is logged in is taken over");
             return;
@@ -150,5 +160,39 @@ impl Sessions {
             player,
             entity: old.controlled_entity,
         });
+    }
+
+    /// The token with which the client of a player would resume, for a server process to which the player is handed over: that of its
+    /// session, or else the one of [`allow_resume`](Self::allow_resume). It is a secret. O(log sessions).
+    #[must_use]
+    pub fn resume_token(&self, player: PlayerId) -> Option<ResumeToken> {
+        let session = self.client_of(player).and_then(|client| self.get(client));
+        let moved = || self.moved_tokens.get(self.now, player);
+        session.map(|session| session.token).or_else(moved)
+    }
+
+    /// Accepts a resume token of another server process, which has handed this player over, until a tick. Only a client whose transport
+    /// has verified the player can use it. The client then continues as [`ContinuedConnection`](crate::inbox::ContinuedConnection) describes.
+    pub fn allow_resume(&mut self, player: PlayerId, token: ResumeToken, until_tick: u64) {
+        let now = self.now;
+        self.moved_tokens.insert(now, player, token, until_tick);
+    }
+
+    /// Continues the session of another server process, if this is its token. `false` if it is not.
+    pub(super) fn resume_moved(
+        &mut self,
+        client: ClientId,
+        ticket: ResumeRequest,
+        key: &mut SessionKey,
+    ) -> bool {
+        let verified = self.get(client).and_then(|session| session.claims.player);
+        let moved = self.moved_tokens.get(self.now, ticket.player);
+        let is_it = moved.is_some_and(|token| token.is_same(ticket.token));
+        if !is_it || verified != Some(ticket.player) || self.is_draining {
+            return false;
+        }
+        // The token stays: the reply may be lost with this connection, too.
+        self.continue_session(client, ticket.player, key);
+        true
     }
 }

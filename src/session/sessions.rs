@@ -29,6 +29,7 @@ use prefetch_index::prefetch_index;
 use super::admission::LoginQueue;
 use super::authentication::AdmissionClass;
 use super::client_aliases::ClientIdAliases;
+use super::moved_tokens::MovedTokens;
 use super::reasons::LogoutReason;
 use super::state::{Session, SessionState};
 use super::table::SessionTable;
@@ -85,6 +86,7 @@ pub struct Sessions {
     pub(super) aliases: ClientIdAliases,
     /// Resume requests that exceeded the limit of their tick, oldest first.
     pub(super) pending_resumes: VecDeque<(ClientId, ResumeRequest)>,
+    pub(super) moved_tokens: MovedTokens,
     pub(super) queue: LoginQueue,
     /// Whether a queued client has not received its position yet.
     pub(super) has_unnotified: bool,
@@ -376,8 +378,9 @@ impl Sessions {
         if let Some(line) = session.queue_key {
             self.queue.remove(line);
         }
-        if session.player.is_some() {
+        if let Some(player) = session.player {
             self.queue.leave(session.class);
+            self.moved_tokens.remove(player);
         }
         if let Some(player) = session.authenticated_as
             && self.by_player.get(&player) == Some(&client)

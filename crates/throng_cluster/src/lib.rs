@@ -83,7 +83,7 @@ pub use driver::{DriverSettings, DriverStartError, DriverStats, NodeDriver};
 #[cfg(feature = "gateway")]
 pub use gateway::{
     ClientGateway, GATEWAY_PACKET_BYTES_MAX, GatewayPort, GatewayPortStats, GatewaySettings,
-    GatewaySink, GatewayStats,
+    GatewaySink, GatewayStats, InputTimes,
 };
 pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 pub use link::{ClientBehind, LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};

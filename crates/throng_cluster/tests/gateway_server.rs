@@ -190,6 +190,8 @@ fn clients_play_at_gateways_and_come_back_by_another_one() {
         node.is_mirrored(clients)
     });
     assert_eq!(node.port.stats().connected, 2);
+    // Their logins are among them.
+    assert!(node.port.input_times().count() >= 2);
     // Their gateway goes. They come back by the other one, to the same objects.
     let objects = |clients: &[Client]| -> Vec<_> {
         let own = clients

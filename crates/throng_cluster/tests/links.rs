@@ -117,6 +117,7 @@ impl End {
                     peer,
                     client,
                     bytes,
+                    ..
                 } if bytes.len() > 1 => {
                     let stream = self.streams.entry((peer, client)).or_default();
                     let number = u64::from_le_bytes(*bytes.first_chunk().unwrap());
@@ -265,6 +266,7 @@ impl World {
                         peer,
                         client,
                         bytes,
+                        ..
                     } = event
                         && bytes.len() > 1
                     {
@@ -392,7 +394,7 @@ fn client_that_is_behind_is_refused_and_others_are_not() {
     exchange(&mut node, &mut gateway, 10);
     assert!(node.links.is_linked(GATEWAYS[0]));
     let (slow, other) = (LinkClient(1), LinkClient(2));
-    let message = [7; 192];
+    let message = [7; 190];
     let push = |node: &mut End, client| node.links.push(GATEWAYS[0], client, &message);
     for _ in 0..5 {
         push(&mut node, slow).unwrap();

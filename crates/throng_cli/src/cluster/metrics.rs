@@ -1,7 +1,7 @@
 //! Figures of gateways and nodes for Prometheus.
 
 use throng_cluster::{
-    BusPeer, BusStats, ClientGateway, GatewayPort, KnownPeer, LinkStats, NodeDriver,
+    BusPeer, BusStats, ClientGateway, GatewayPort, InputTimes, KnownPeer, LinkStats, NodeDriver,
 };
 use throng_inspect::{MetricFamily, MetricType};
 
@@ -135,10 +135,21 @@ pub(super) fn of_node(
                 ("gateway_lost", clients.lost),
             ],
         ),
+        of_inputs(port.input_times()),
     ];
     let (bus, links) = (driver.bus_stats(), port.link_stats());
     families.extend(of_bus(bus, links, &driver.peers()));
     families
+}
+
+/// How long inputs took from a gateway to this node.
+fn of_inputs(times: InputTimes) -> MetricFamily {
+    MetricFamily::new(
+        "throng_node_input_seconds",
+        MetricType::Histogram,
+        "Time of inputs from their arrival at a gateway to their arrival at this node: their wait at the gateway, and half of the round trip.",
+    )
+    .histogram(&times.cumulative_s(), times.sum_s(), times.count())
 }
 
 /// Figures of an end of the bus.

@@ -30,11 +30,16 @@ struct SharedGateway {
     state: Mutex<GatewayState>,
     thread: OnceLock<Thread>,
     ends: AtomicBool,
+    clock: Stopwatch,
 }
 
 impl SharedGateway {
     fn state(&self) -> MutexGuard<'_, GatewayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn unpark(&self) {
@@ -58,7 +63,7 @@ impl ConnectionHandler for SharedGateway {
     }
 
     fn receive(&self, client: ClientId, message: &[u8]) {
-        self.state().receive(client, message);
+        self.state().receive(self.now_ms(), client, message);
         self.unpark();
     }
 
@@ -103,6 +108,7 @@ impl ClientGateway {
                 state: Mutex::new(GatewayState::new(bus, links, nodes, settings)),
                 thread: OnceLock::new(),
                 ends: AtomicBool::new(false),
+                clock: Stopwatch::start(),
             }
         });
         Self {
@@ -125,10 +131,9 @@ impl ClientGateway {
         let shared = self.shared.clone();
         let thread = thread::Builder::new().name("throng gateway".to_owned());
         let thread = thread.spawn(move || {
-            let clock = Stopwatch::start();
             let mut buffer = BufferedPackets::default();
             while !shared.ends.load(Ordering::Acquire) {
-                let now_ms = u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let now_ms = shared.now_ms();
                 // An endpoint locks its clients while it calls the handler, and its sink needs the same lock. So the sink is not called
                 // under the lock of the state.
                 shared.state().step(now_ms, &mut buffer);

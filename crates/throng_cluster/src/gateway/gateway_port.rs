@@ -9,9 +9,15 @@ use throng_net::inbox::DisconnectReason;
 use throng_net::outbox::PacketSink;
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
+use super::input_times::InputTimes;
+use super::moved_session::MovedSession;
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusPeer, BusRelay};
+use crate::ids::ClusterNodeId;
 use crate::link::{LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};
+
+/// Maximum number of resume tokens that wait for the tick, or for the thread of the node. Further ones are dropped.
+const MOVED_SESSIONS_MAX: usize = 4_096;
 
 /// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub struct GatewayPortStats {
     pub lost: u64,
     /// Messages of gateways that could not be read, or that do not fit the state of their client.
     pub unreadable: u64,
+    /// Resume tokens dropped because too many waited. Their clients log in again if they lose their connection during the hand-off.
+    pub tokens_dropped: u64,
 }
 
 /// The clients of a node at gateways. Give it to [`NodeDriver::set_relay`](crate::NodeDriver::set_relay), and its [`sink`](Self::sink) to
@@ -51,6 +59,10 @@ struct PortState {
     homes: BTreeMap<ClientId, RemoteClient>,
     buffer: Vec<u8>,
     waker: Option<Waker>,
+    /// Sessions that move to other nodes, and those that have come from others.
+    leaving: Vec<(ClusterNodeId, MovedSession)>,
+    arrived: Vec<MovedSession>,
+    input_times: InputTimes,
     stats: GatewayPortStats,
 }
 
@@ -66,6 +78,9 @@ impl GatewayPort {
             homes: BTreeMap::new(),
             buffer: Vec::new(),
             waker: None,
+            leaving: Vec::new(),
+            arrived: Vec::new(),
+            input_times: InputTimes::default(),
             stats: GatewayPortStats::default(),
         })))
     }
@@ -97,6 +112,33 @@ impl GatewayPort {
         self.state().stats
     }
 
+    /// Sends the resume tokens of sessions to the nodes that get their players. They may be lost.
+    #[cfg(feature = "server")]
+    pub(crate) fn send_sessions(&self, sessions: &[(ClusterNodeId, MovedSession)]) {
+        let mut state = self.state();
+        let room = MOVED_SESSIONS_MAX.saturating_sub(state.leaving.len());
+        let sent = sessions.len().min(room);
+        state.leaving.extend_from_slice(&sessions[..sent]);
+        state.stats.tokens_dropped += (sessions.len() - sent) as u64;
+        let waker = state.waker.clone();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Takes the resume tokens that other nodes have sent.
+    #[cfg(feature = "server")]
+    pub(crate) fn take_sessions(&self) -> Vec<MovedSession> {
+        std::mem::take(&mut self.state().arrived)
+    }
+
+    /// How long the inputs of clients took from their gateways to this node.
+    #[must_use]
+    pub fn input_times(&self) -> InputTimes {
+        self.state().input_times
+    }
+
     /// Counters of its links.
     #[must_use]
     pub fn link_stats(&self) -> LinkStats {
@@ -107,6 +149,10 @@ impl GatewayPort {
 impl BusRelay for GatewayPort {
     fn receive(&mut self, now_ms: u64, from: BusPeer, bytes: &[u8]) -> bool {
         let mut state = self.state();
+        if let Some(session) = MovedSession::from_bytes(bytes) {
+            state.on_moved_session(from, session);
+            return true;
+        }
         let is_piece = state.links.receive(now_ms, from, bytes);
         while let Some(event) = state.links.next_event() {
             state.on_link(event);
@@ -123,6 +169,8 @@ impl BusRelay for GatewayPort {
         while let Some(event) = state.links.next_event() {
             state.on_link(event);
         }
+        let leaving = state.leaving.drain(..);
+        pieces.extend(leaving.map(|(node, session)| (BusPeer::Node(node), session.to_bytes())));
         pieces
     }
 
@@ -132,15 +180,26 @@ impl BusRelay for GatewayPort {
 }
 
 impl PortState {
+    fn on_moved_session(&mut self, from: BusPeer, session: MovedSession) {
+        if !matches!(from, BusPeer::Node(_)) {
+            self.stats.unreadable += 1;
+        } else if self.arrived.len() >= MOVED_SESSIONS_MAX {
+            self.stats.tokens_dropped += 1;
+        } else {
+            self.arrived.push(session);
+        }
+    }
+
     fn on_link(&mut self, event: LinkEvent) {
-        let (remote, bytes) = match event {
+        let (remote, waited_ms, bytes) = match event {
             LinkEvent::Linked { .. } => return,
             LinkEvent::Lost { peer } => return self.lose(peer),
             LinkEvent::Message {
                 peer,
                 client,
+                waited_ms,
                 bytes,
-            } => ((peer, client), bytes),
+            } => ((peer, client), waited_ms, bytes),
         };
         let known = self.clients.get(&remote).copied();
         match (RelayedMessage::read(&bytes), known) {
@@ -155,6 +214,9 @@ impl PortState {
                 }
             }
             (Some(RelayedMessage::Input(message)), Some(client)) => {
+                let round_trip_ms = self.links.round_trip_ms(remote.0).unwrap_or(0);
+                self.input_times
+                    .add(u64::from(waited_ms) + round_trip_ms / 2);
                 self.handler.receive(client, message);
             }
             (Some(RelayedMessage::Disconnected(reason)), Some(client)) => {

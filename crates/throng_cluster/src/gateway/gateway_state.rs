@@ -227,8 +227,8 @@ impl GatewayState {
         }
     }
 
-    /// Passes a message of a client to its node, or keeps it for the next one.
-    pub fn receive(&mut self, client: ClientId, message: &[u8]) {
+    /// Passes a message of a client to its node, or keeps it for the next one. The time says how long it waits here.
+    pub fn receive(&mut self, now_ms: u64, client: ClientId, message: &[u8]) {
         let limits = self.limits();
         let Some(sender) = self.clients.get_mut(&client) else {
             return;
@@ -236,6 +236,7 @@ impl GatewayState {
         let is_taken = match sender.home {
             ClientHome::Node(node, link_client) => {
                 RelayedMessage::Input(message).write(&mut self.buffer);
+                self.links.set_now_ms(node, now_ms);
                 let pushed = self.links.push(node, link_client, &self.buffer);
                 sender.count_sent(message, limits);
                 self.stats.inputs += u64::from(pushed.is_ok());
@@ -431,6 +432,7 @@ impl GatewayState {
                 peer,
                 client,
                 bytes,
+                ..
             } => self.on_node_message((peer, client), bytes, sink),
         }
     }

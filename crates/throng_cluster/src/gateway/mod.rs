@@ -28,6 +28,8 @@
 //! | `login_nodes` | the nodes that a gateway knows |
 //! | `node_clients` | which client has which number at its node |
 //! | `gateway_port` | the node's end of the links |
+//! | `input_times` | how long inputs take from a gateway to the node |
+//! | `moved_session` | passes resume tokens from node to node |
 
 mod buffered_packets;
 mod client_gateway;
@@ -35,7 +37,9 @@ mod gateway_client;
 mod gateway_port;
 mod gateway_settings;
 mod gateway_state;
+mod input_times;
 mod login_nodes;
+mod moved_session;
 mod node_clients;
 mod packet_numbers;
 mod relayed_message;
@@ -44,6 +48,9 @@ pub use client_gateway::ClientGateway;
 pub use gateway_port::{GatewayPort, GatewayPortStats, GatewaySink};
 pub use gateway_settings::GatewaySettings;
 pub use gateway_state::GatewayStats;
+pub use input_times::InputTimes;
+#[cfg(feature = "server")]
+pub(crate) use moved_session::MovedSession;
 
 /// The longest packet that every endpoint of a gateway can send in one datagram, in bytes. Limit the packets of a node's outbox to it.
 pub const GATEWAY_PACKET_BYTES_MAX: usize = 1_140;

@@ -25,6 +25,9 @@ pub enum LinkEvent {
         peer: BusPeer,
         /// The client.
         client: LinkClient,
+        /// The time from its arrival at the peer until the peer sent it, in milliseconds: at most 1,000, and 0 for an unreliable message. The
+        /// clocks of the peers may differ.
+        waited_ms: u16,
         /// Its contents.
         bytes: Vec<u8>,
     },
@@ -89,6 +92,20 @@ impl LinkSet {
     #[must_use]
     pub fn is_linked(&self, peer: BusPeer) -> bool {
         self.established(peer).is_some()
+    }
+
+    /// Sets the time at which the next messages to a peer are queued. Otherwise it is that of the last [`poll`](Self::poll) or
+    /// [`receive`](Self::receive) of the peer.
+    pub fn set_now_ms(&mut self, peer: BusPeer, now_ms: u64) {
+        if let Some(link) = self.links.get_mut(&peer) {
+            link.now_ms = link.now_ms.max(now_ms);
+        }
+    }
+
+    /// The last measured time from sending a reliable message to a peer until its acknowledgement, in milliseconds.
+    #[must_use]
+    pub fn round_trip_ms(&self, peer: BusPeer) -> Option<u64> {
+        self.established(peer)?.round_trip_ms
     }
 
     fn established(&self, peer: BusPeer) -> Option<&PeerLink> {
@@ -204,6 +221,7 @@ impl LinkSet {
                 let events = messages.into_iter().map(|message| LinkEvent::Message {
                     peer,
                     client: message.client,
+                    waited_ms: message.waited_ms,
                     bytes: message.bytes,
                 });
                 self.events.extend(events);

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::piece::{
     ENTRY_HEADER_BYTES, LinkClient, PIECE_HEADER_BYTES, PieceEntry, PieceHeader, PieceWish,
-    write_entry, write_header,
+    WAITED_MS_MAX, write_entry, write_header,
 };
 use crate::bus::MESSAGE_BYTES_MAX;
 
@@ -80,7 +80,14 @@ pub struct ClientBehind {
 #[derive(Debug)]
 struct KeptMessage {
     client: LinkClient,
+    queued_ms: u64,
     bytes: Option<Vec<u8>>,
+}
+
+/// The time that a message has waited, as pieces contain it.
+fn waited_ms(queued_ms: u64, now_ms: u64) -> u16 {
+    let waited = u16::try_from(now_ms.saturating_sub(queued_ms)).unwrap_or(WAITED_MS_MAX);
+    waited.min(WAITED_MS_MAX)
 }
 
 impl KeptMessage {
@@ -93,6 +100,7 @@ impl KeptMessage {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LinkMessage {
     pub client: LinkClient,
+    pub waited_ms: u16,
     pub bytes: Vec<u8>,
 }
 
@@ -115,6 +123,11 @@ pub(super) struct PeerLink {
     /// The number of messages that were sent at least once.
     sent_most: u64,
     unreliable: Vec<(LinkClient, Vec<u8>)>,
+    /// The time now, as far as the owner has passed it.
+    pub now_ms: u64,
+    /// The number of a message whose acknowledgement measures the round trip, and the time when it was sent.
+    probe: Option<(u64, u64)>,
+    pub round_trip_ms: Option<u64>,
     waiting: BTreeMap<LinkClient, usize>,
     /// The time of the last acknowledgement, or when the first of the kept messages was sent.
     progress_ms: u64,
@@ -143,6 +156,9 @@ impl PeerLink {
             sent_bytes: 0,
             sent_most: 0,
             unreliable: Vec::new(),
+            now_ms: 0,
+            probe: None,
+            round_trip_ms: None,
             waiting: BTreeMap::new(),
             progress_ms: 0,
             received_ms: 0,
@@ -160,7 +176,11 @@ impl PeerLink {
         *self.waiting.entry(client).or_insert(0) += length;
         self.kept_bytes += length;
         let bytes = Some(bytes.to_vec());
-        self.kept.push_back(KeptMessage { client, bytes });
+        self.kept.push_back(KeptMessage {
+            client,
+            queued_ms: self.now_ms,
+            bytes,
+        });
     }
 
     /// Queues a reliable message.
@@ -224,6 +244,7 @@ impl PeerLink {
 
     /// Passes the pieces that are due to `send`.
     pub fn poll(&mut self, now_ms: u64, stats: &mut LinkStats, mut send: impl FnMut(Vec<u8>)) {
+        self.now_ms = now_ms;
         let last_ms = self.progress_ms.max(self.resent_ms);
         if self.sent > 0 && now_ms >= last_ms + self.settings.resend_after_ms {
             self.go_back(now_ms, stats);
@@ -250,6 +271,8 @@ impl PeerLink {
         stats.resent += self.sent as u64;
         (self.sent, self.sent_bytes) = (0, 0);
         self.resent_ms = now_ms;
+        // It would be unknown which of the two was acknowledged.
+        self.probe = None;
     }
 
     fn next_piece(&mut self, now_ms: u64) -> Vec<u8> {
@@ -280,13 +303,18 @@ impl PeerLink {
             let entry = PieceEntry {
                 client: message.client,
                 is_reliable: true,
+                waited_ms: waited_ms(message.queued_ms, now_ms),
                 bytes: message.bytes.as_deref().unwrap_or(&[]),
             };
             write_entry(entry, &mut piece);
             self.sent_bytes += message.len();
             self.sent += 1;
         }
-        self.sent_most = self.sent_most.max(self.first + self.sent as u64);
+        let sent = self.first + self.sent as u64;
+        if sent > self.sent_most && self.probe.is_none() {
+            self.probe = Some((sent, now_ms));
+        }
+        self.sent_most = self.sent_most.max(sent);
         let mut count = 0;
         for (client, bytes) in &self.unreliable {
             if !fits(&piece, bytes.len() + ENTRY_HEADER_BYTES) {
@@ -295,6 +323,7 @@ impl PeerLink {
             let entry = PieceEntry {
                 client: *client,
                 is_reliable: false,
+                waited_ms: 0,
                 bytes,
             };
             write_entry(entry, &mut piece);
@@ -311,7 +340,7 @@ impl PeerLink {
         (header, entries): (PieceHeader, Vec<PieceEntry<'_>>),
         stats: &mut LinkStats,
     ) -> Option<Vec<LinkMessage>> {
-        self.received_ms = now_ms;
+        (self.received_ms, self.now_ms) = (now_ms, now_ms);
         if header.acknowledged > self.sent_most {
             return None;
         }
@@ -342,6 +371,7 @@ impl PeerLink {
             }
             messages.push(LinkMessage {
                 client: entry.client,
+                waited_ms: entry.waited_ms,
                 bytes: entry.bytes.to_vec(),
             });
         }
@@ -349,6 +379,9 @@ impl PeerLink {
     }
 
     fn acknowledge(&mut self, now_ms: u64, count: u64) {
+        if let Some((_, sent_ms)) = self.probe.take_if(|(number, _)| count >= *number) {
+            self.round_trip_ms = Some(now_ms.saturating_sub(sent_ms));
+        }
         while self.first < count
             && let Some(message) = self.kept.pop_front()
         {
@@ -372,6 +405,7 @@ impl PeerLink {
 
 #[cfg(test)]
 mod tests {
+    use super::super::piece::read as read_piece;
     use super::*;
 
     #[test]
@@ -390,5 +424,49 @@ mod tests {
             waiting: 0,
         };
         assert_eq!(link.push(LinkClient(2), &longer), Err(behind));
+    }
+
+    /// The messages that a link receives from another one at a time of its own clock.
+    fn carry(
+        (from, from_ms): (&mut PeerLink, u64),
+        (to, to_ms): (&mut PeerLink, u64),
+    ) -> Vec<LinkMessage> {
+        let (mut pieces, mut messages) = (Vec::new(), Vec::new());
+        let stats = &mut LinkStats::default();
+        from.poll(from_ms, stats, |piece| pieces.push(piece));
+        for piece in pieces {
+            let read = read_piece(&piece).unwrap();
+            messages.extend(to.receive(to_ms, read, stats).unwrap());
+        }
+        messages
+    }
+
+    #[test]
+    fn message_says_how_long_it_waited_until_it_was_sent() {
+        let settings = LinkSettings::default();
+        let mut gateway = PeerLink::new(1, 2, settings);
+        // The clock of the node is far ahead.
+        let (mut node, ahead_ms) = (PeerLink::new(2, 1, settings), 1 << 40);
+        let waits = |messages: Vec<LinkMessage>| -> Vec<u16> {
+            messages.iter().map(|message| message.waited_ms).collect()
+        };
+        gateway.now_ms = 10_000;
+        gateway.push(LinkClient(1), &[1]).unwrap();
+        gateway.now_ms = 10_020;
+        gateway.push(LinkClient(2), &[1]).unwrap();
+        // The first piece is lost.
+        gateway.poll(10_025, &mut LinkStats::default(), |_| ());
+        assert_eq!(gateway.round_trip_ms, None);
+        let again = 10_025 + settings.resend_after_ms;
+        let carried = carry((&mut gateway, again), (&mut node, ahead_ms));
+        assert_eq!(waits(carried), [275, 255]);
+        gateway.push(LinkClient(1), &[1]).unwrap();
+        carry((&mut node, ahead_ms), (&mut gateway, again + 2));
+        // The acknowledgement of a repeated message measures nothing.
+        assert_eq!(gateway.round_trip_ms, None);
+        let carried = carry((&mut gateway, again + 4_000), (&mut node, ahead_ms + 4_000));
+        assert_eq!(waits(carried), [WAITED_MS_MAX]);
+        carry((&mut node, ahead_ms + 4_001), (&mut gateway, again + 4_006));
+        assert_eq!(gateway.round_trip_ms, Some(6));
     }
 }

@@ -8,7 +8,7 @@
 //! | 17–24 | number of the first reliable message in this piece |
 //! | 25–32 | number of reliable messages of the receiver that have arrived |
 //! | 33 | 0; 1 if messages are missing; 2 if the receiver has to reply |
-//! | 34– | for each message its client in 4 bytes, its length in 4 bytes with the highest bit set if it is reliable, and its bytes |
+//! | 34– | for each message its client in 4 bytes, its length in 4 bytes with the highest bit set if it is reliable, the time that it has waited at the sender in 2 bytes, and its bytes |
 //!
 //! Numbers are little endian.
 
@@ -17,7 +17,10 @@ pub(super) const PIECE_KIND: u8 = 64;
 
 /// Length of the header of a piece, and of the header of a message in it, in bytes.
 pub(super) const PIECE_HEADER_BYTES: usize = 34;
-pub(super) const ENTRY_HEADER_BYTES: usize = 8;
+pub(super) const ENTRY_HEADER_BYTES: usize = 10;
+
+/// The longest time that a message is said to have waited, in milliseconds.
+pub(super) const WAITED_MS_MAX: u16 = 1_000;
 
 const RELIABLE: u32 = 1 << 31;
 
@@ -53,6 +56,9 @@ pub(super) enum PieceWish {
 pub(super) struct PieceEntry<'b> {
     pub client: LinkClient,
     pub is_reliable: bool,
+    /// The time from its arrival at the sender until the sender sent this piece, in milliseconds: at most [`WAITED_MS_MAX`]. The clocks of the
+    /// two ends may differ.
+    pub waited_ms: u16,
     pub bytes: &'b [u8],
 }
 
@@ -69,6 +75,7 @@ pub(super) fn write_entry(entry: PieceEntry<'_>, piece: &mut Vec<u8>) {
     let flag = if entry.is_reliable { RELIABLE } else { 0 };
     piece.extend_from_slice(&entry.client.0.to_le_bytes());
     piece.extend_from_slice(&(entry.bytes.len() as u32 | flag).to_le_bytes());
+    piece.extend_from_slice(&entry.waited_ms.to_le_bytes());
     piece.extend_from_slice(entry.bytes);
 }
 
@@ -93,10 +100,12 @@ pub(super) fn read(piece: &[u8]) -> Option<(PieceHeader, Vec<PieceEntry<'_>>)> {
         let (fields, after) = rest.split_first_chunk::<ENTRY_HEADER_BYTES>()?;
         let client = u32::from_le_bytes(*fields.first_chunk()?);
         let length = u32::from_le_bytes(*fields[4..].first_chunk()?);
+        let waited_ms = u16::from_le_bytes(*fields[8..].first_chunk()?);
         let (bytes, after) = after.split_at_checked((length & !RELIABLE) as usize)?;
         entries.push(PieceEntry {
             client: LinkClient(client),
             is_reliable: length & RELIABLE != 0,
+            waited_ms: waited_ms.min(WAITED_MS_MAX),
             bytes,
         });
         rest = after;
@@ -130,6 +139,7 @@ mod tests {
         let entry = |client, is_reliable, bytes| PieceEntry {
             client: LinkClient(client),
             is_reliable,
+            waited_ms: (client % 1_000) as u16,
             bytes,
         };
         let entries = [
@@ -145,6 +155,11 @@ mod tests {
             whole.push(piece.len());
         }
         assert_eq!(read(&piece), Some((header, entries.to_vec())));
+        // A longer wait is limited.
+        let mut late = piece.clone();
+        late[PIECE_HEADER_BYTES + 8..PIECE_HEADER_BYTES + 10].fill(255);
+        let waited = read(&late).map(|(_, entries)| entries[0].waited_ms);
+        assert_eq!(waited, Some(WAITED_MS_MAX));
         for length in 0..piece.len() {
             let is_whole = whole.contains(&length);
             assert_eq!(read(&piece[..length]).is_some(), is_whole, "{length}");

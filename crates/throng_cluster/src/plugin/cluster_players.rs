@@ -107,6 +107,13 @@ impl ClusterPlayers {
         self.present.keys().copied()
     }
 
+    /// The players that are about to move, with the runs of the nodes that get them, in ascending order.
+    #[cfg(feature = "server")]
+    pub(crate) fn moving(&self) -> impl Iterator<Item = (PlayerId, NodeRun)> {
+        let players = self.present.iter();
+        players.filter_map(|(player, present)| Some((*player, present.moves_to?)))
+    }
+
     /// Counters of the node.
     #[must_use]
     pub fn stats(&self) -> NodeStats {

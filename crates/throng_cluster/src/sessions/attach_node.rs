@@ -10,6 +10,7 @@ use crate::driver::NodeDriver;
 use crate::gateway::{GATEWAY_PACKET_BYTES_MAX, GatewayPort};
 use crate::link::LinkSettings;
 use crate::plugin::ClusterPlayers;
+use crate::sessions::moved_tokens::NodePort;
 
 /// Connects a running node to the world of a server: the server gets the players of the node, and the clients at gateways. Packets for other
 /// clients go to `others`. Limits the packets of the outbox to the length that gateways can send. Returns the node's end of the links to
@@ -31,5 +32,6 @@ pub fn attach_node(
     let mut outbox = world.get_resource_or_init::<Outbox>();
     outbox.set_sink(port.sink(others));
     world.get_resource_or_init::<ClusterPlayers>().open(driver);
+    world.insert_resource(NodePort(port.clone()));
     port
 }

@@ -1,7 +1,6 @@
 //! The systems that connect sessions with players.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -12,7 +11,7 @@ use throng::sim::SimTick;
 use throng::world::Object;
 use throng_core::ids::PlayerId;
 
-use super::ClusterSessionsSettings;
+use super::{ClusterSessionsSettings, ticks};
 use crate::plugin::{
     ClusterPlayer, ClusterPlayers, FrozenPlayer, PlayerLogOut, PlayerLoginRefused,
 };
@@ -37,11 +36,6 @@ pub(super) struct ClusterSessions {
 /// A player without a client since this tick.
 #[derive(Component, Clone, Copy, Debug)]
 pub(super) struct UnattendedPlayer(u64);
-
-/// The number of ticks of this time, at least one.
-fn ticks(seconds: f32, tick: Duration) -> u64 {
-    (f64::from(seconds) / tick.as_secs_f64()).ceil().max(1.0) as u64
-}
 
 /// Notes players that leave the node, with or without a session.
 pub(super) fn note_departure(

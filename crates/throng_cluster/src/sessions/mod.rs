@@ -14,6 +14,7 @@
 //! | `attach_node` | connects a node and its gateways to a server |
 //! | `client_messages` | passes messages to players on to their clients |
 //! | `follow` | the systems |
+//! | `moved_tokens` | passes resume tokens on to the nodes that get players |
 //! | `stand_still` | frozen players do not move |
 //!
 //! Invariant: only [`ClusterPlugin`](crate::ClusterPlugin) despawns the object of a player, also when its session ends first: the object has
@@ -22,18 +23,23 @@
 mod attach_node;
 mod client_messages;
 mod follow;
+mod moved_tokens;
 mod stand_still;
 
 pub use attach_node::attach_node;
 pub use client_messages::ClientMessageChannels;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use std::time::Duration;
+
+use bevy_app::{App, FixedPostUpdate, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use throng::sim::SimSystems;
 
 use self::client_messages::announce_to_clients;
 use self::follow::{ClusterSessions, attach_players, end_sessions, note_departure, start_sessions};
+use self::moved_tokens::{receive_tokens, send_tokens};
 use self::stand_still::{release_player, stop_player};
+use crate::plugin::ClusterSystems;
 
 /// Gives clients that log in, or come from another node, control of their players. Add it to a server with a
 /// [`ClusterPlugin`](crate::ClusterPlugin), whose hook [`on_receive`](crate::PlayerHooks::on_receive) spawns players as objects: with
@@ -66,6 +72,11 @@ use self::stand_still::{release_player, stop_player};
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterSessionsPlugin;
+
+/// The number of ticks of this time, at least one.
+fn ticks(seconds: f32, tick: Duration) -> u64 {
+    (f64::from(seconds) / tick.as_secs_f64()).ceil().max(1.0) as u64
+}
 
 /// How long sessions and players wait for each other, in seconds of simulated time.
 ///
@@ -115,6 +126,8 @@ impl Plugin for ClusterSessionsPlugin {
                     .chain()
                     .after(SimSystems::Ingest)
                     .before(SimSystems::Think),
-            );
+            )
+            .add_systems(FixedUpdate, receive_tokens.before(SimSystems::Ingest))
+            .add_systems(FixedPostUpdate, send_tokens.after(ClusterSystems::Collect));
     }
 }

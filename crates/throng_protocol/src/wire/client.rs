@@ -18,6 +18,16 @@ pub const CHAT_BYTES_MAX: usize = 512;
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResumeToken(pub [u8; 16]);
 
+impl ResumeToken {
+    /// Whether both are the same token. The duration does not depend on the number of equal bytes.
+    #[must_use]
+    pub fn is_same(self, other: Self) -> bool {
+        let bytes = self.0.iter().zip(other.0);
+        let differences = bytes.fold(0, |all, (own, other)| all | (own ^ other));
+        std::hint::black_box(differences) == 0
+    }
+}
+
 impl std::fmt::Debug for ResumeToken {
     /// Prints no byte of it, because logs are not secret.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -160,7 +160,7 @@ impl GatewayRig {
     fn welcome_client(&mut self, node: &mut NodeEnd) -> (ClientId, LinkClient) {
         self.run(100, &mut [node]);
         let client = self.gateway.connect(ConnectionInfo::player(7)).unwrap();
-        self.gateway.receive(client, b"\x01\x00");
+        self.gateway.receive(0, client, b"\x01\x00");
         self.run(50, &mut [node]);
         let (link_client, info, messages) = node.take_connection();
         assert_eq!(
@@ -208,9 +208,9 @@ fn client_follows_the_route_of_its_player() {
     let mut first = rig.node(1);
     let (client, at_first) = rig.welcome_client(&mut first);
     first.packet(at_first, 1, 1, &[]);
-    rig.gateway.receive(client, &input(u16::MAX));
-    rig.gateway.receive(client, &input(5));
-    rig.gateway.receive(client, b"\x0a");
+    rig.gateway.receive(0, client, &input(u16::MAX));
+    rig.gateway.receive(0, client, &input(5));
+    rig.gateway.receive(0, client, b"\x0a");
     rig.run(50, &mut [&mut first]);
     assert_eq!(first.take().len(), 3);
     assert_eq!(rig.packets(), [(0, 0), (1, 1)]);
@@ -218,8 +218,8 @@ fn client_follows_the_route_of_its_player() {
     first.says_route(2, 2);
     first.packet(at_first, 1, 2, &[]);
     rig.run(20, &mut [&mut first]);
-    rig.gateway.receive(client, &input(6));
-    rig.gateway.receive(client, b"\x0a");
+    rig.gateway.receive(0, client, &input(6));
+    rig.gateway.receive(0, client, b"\x0a");
     rig.run(50, &mut [&mut first]);
     let ended = first.take();
     assert_eq!(
@@ -243,7 +243,7 @@ fn client_follows_the_route_of_its_player() {
     rig.run(50, &mut [&mut first, &mut second]);
     assert_eq!(rig.packets(), [(2, 2), (3, 3)]);
     assert_eq!(rig.gateway.stats.late, 2);
-    rig.gateway.receive(client, &input(7));
+    rig.gateway.receive(0, client, &input(7));
     rig.run(50, &mut [&mut first, &mut second]);
     assert_eq!(
         read(&second.take()),
@@ -282,7 +282,7 @@ fn client_of_a_dead_node_waits_for_a_route() {
     rig.run(50, &mut [&mut second]);
     drop(first);
     rig.run(600, &mut [&mut second]);
-    rig.gateway.receive(client, &input(1));
+    rig.gateway.receive(0, client, &input(1));
     second.says_route(2, 2);
     rig.run(200, &mut [&mut second]);
     let (_, info, messages) = second.take_connection();
@@ -342,8 +342,8 @@ fn login_that_was_not_answered_is_sent_to_the_next_node() {
     let (mut first, mut second) = (rig.node(1), rig.node(2));
     rig.run(100, &mut [&mut first, &mut second]);
     let client = rig.gateway.connect(ConnectionInfo::player(7)).unwrap();
-    rig.gateway.receive(client, b"\x01\x00");
-    rig.gateway.receive(client, b"\x07\x01");
+    rig.gateway.receive(0, client, b"\x01\x00");
+    rig.gateway.receive(0, client, b"\x07\x01");
     first.says_route(2, 2);
     rig.run(100, &mut [&mut first, &mut second]);
     let (at_second, info, messages) = second.take_connection();
@@ -370,9 +370,9 @@ fn messages_of_a_waiting_client_are_limited() {
     let (client, _) = rig.welcome_client(&mut first);
     first.says_route(2, 2);
     rig.run(50, &mut [&mut first]);
-    rig.gateway.receive(client, b"\x0a");
-    (1..=9).for_each(|seq| rig.gateway.receive(client, &input(seq)));
-    rig.gateway.receive(client, b"\x07\x02");
+    rig.gateway.receive(0, client, b"\x0a");
+    (1..=9).for_each(|seq| rig.gateway.receive(0, client, &input(seq)));
+    rig.gateway.receive(0, client, b"\x07\x02");
     let mut second = rig.node(2);
     rig.run(50, &mut [&mut first, &mut second]);
     let (_, info, messages) = second.take_connection();
@@ -386,7 +386,7 @@ fn messages_of_a_waiting_client_are_limited() {
     rig.run(50, &mut [&mut first, &mut second]);
     for nth in 0..5_u8 {
         assert_eq!(rig.gateway.stats.stuck, 0, "{nth}");
-        rig.gateway.receive(client, &[7, nth]);
+        rig.gateway.receive(0, client, &[7, nth]);
     }
     rig.run(50, &mut [&mut first, &mut second]);
     assert_eq!(rig.closed(), [(client, CloseReason::SlowConsumer)]);
