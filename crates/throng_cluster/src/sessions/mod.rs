@@ -14,6 +14,7 @@
 //! | `attach_node` | connects a node and its gateways to a server |
 //! | `client_messages` | passes messages to players on to their clients |
 //! | `follow` | the systems |
+//! | `groups` | parties and guilds as components of players |
 //! | `stand_still` | frozen players do not move |
 //!
 //! Invariant: only [`ClusterPlugin`](crate::ClusterPlugin) despawns the object of a player, also when its session ends first: the object has
@@ -22,18 +23,21 @@
 mod attach_node;
 mod client_messages;
 mod follow;
+mod groups;
 mod stand_still;
 
 pub use attach_node::attach_node;
 pub use client_messages::ClientMessageChannels;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedPreUpdate, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use throng::sim::SimSystems;
 
 use self::client_messages::announce_to_clients;
 use self::follow::{ClusterSessions, attach_players, end_sessions, note_departure, start_sessions};
+use self::groups::{follow_guilds, follow_parties};
 use self::stand_still::{release_player, stop_player};
+use crate::plugin::ClusterSystems;
 
 /// Gives clients that log in, or come from another node, control of their players. Add it to a server with a
 /// [`ClusterPlugin`](crate::ClusterPlugin), whose hook [`on_receive`](crate::PlayerHooks::on_receive) spawns players as objects: with
@@ -104,6 +108,12 @@ impl Plugin for ClusterSessionsPlugin {
             .add_observer(note_departure)
             .add_observer(stop_player)
             .add_observer(release_player)
+            .add_systems(
+                FixedPreUpdate,
+                (follow_parties, follow_guilds)
+                    .chain()
+                    .after(ClusterSystems::Arrive),
+            )
             .add_systems(
                 FixedUpdate,
                 (
