@@ -64,6 +64,7 @@ pub use objects::{
 };
 pub use parties::{
     AffiliationChanged, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, Players, join_party, leave_party,
+    set_party_members,
 };
 pub use plugin::WorldPlugin;
 pub use registry::{KindId, ObjectKind, ObjectKinds};

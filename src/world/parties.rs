@@ -118,6 +118,19 @@ impl Parties {
             .map(|(&party, members)| (party, members.as_slice()))
     }
 
+    /// Creates a party with an id that was given elsewhere, unless it exists.
+    fn create_with_id(&mut self, party: PartyId) -> Result<(), PartyError> {
+        if self.members.contains_key(&party) {
+            return Ok(());
+        }
+        if self.members.len() >= PARTIES_MAX {
+            self.refused += 1;
+            return Err(PartyError::TooMany { max: PARTIES_MAX });
+        }
+        self.members.insert(party, ArrayVec::new());
+        Ok(())
+    }
+
     fn join(&mut self, party: PartyId, player: PlayerId) -> Result<(), PartyError> {
         let members = self
             .members
@@ -174,6 +187,46 @@ pub fn leave_party(world: &mut World, player: PlayerId) -> Option<PartyId> {
         world.entity_mut(entity).remove::<PartyId>();
     }
     Some(party)
+}
+
+/// Sets all members of a party, the leader first. Creates the party if it does not exist; without members, it ends. Players that are in another
+/// party leave that one. For parties that are kept elsewhere, such as those of a cluster: there, do not use [`Parties::create`], whose ids are
+/// only unique in this app.
+///
+/// # Errors
+/// [`PartyError::Full`] for more than [`PARTY_PLAYERS_MAX`] members, and [`PartyError::TooMany`] for a new party; nothing is changed then.
+pub fn set_party_members(
+    world: &mut World,
+    party: PartyId,
+    members: &[PlayerId],
+) -> Result<(), PartyError> {
+    if members.len() > PARTY_PLAYERS_MAX {
+        return Err(PartyError::Full(party));
+    }
+    let mut parties = world.get_resource_or_init::<Parties>();
+    let before = parties.members(party).to_vec();
+    if before.is_empty() && !members.is_empty() {
+        parties.create_with_id(party)?;
+    }
+    for player in before {
+        if !members.contains(&player) {
+            leave_party(world, player);
+        }
+    }
+    for &player in members {
+        let mut parties = world.resource_mut::<Parties>();
+        if parties.party_of(player) != Some(party) {
+            // It has ended if all its members before have left.
+            parties.create_with_id(party)?;
+            leave_party(world, player);
+            join_party(world, party, player)?;
+        }
+    }
+    let mut parties = world.resource_mut::<Parties>();
+    if let Some(ordered) = parties.members.get_mut(&party) {
+        ordered.sort_by_key(|player| members.iter().position(|member| member == player));
+    }
+    Ok(())
 }
 
 /// Tracks affiliations from now on, of every entity that gets a [`PlayerId`], a team, a party or a guild.
@@ -281,6 +334,39 @@ mod tests {
         let first = parties.create().unwrap();
         parties.last_id = u32::MAX;
         assert_eq!((first, parties.create()), (PartyId(1), Ok(PartyId(2))));
+    }
+
+    #[test]
+    fn members_that_are_set_replace_those_before() {
+        let mut world = World::new();
+        register_affiliations(&mut world);
+        let entity = world.spawn(PlayerId(1)).id();
+        let other = world.resource_mut::<Parties>().create().unwrap();
+        join_party(&mut world, other, PlayerId(9)).unwrap();
+        let party = PartyId(70);
+        let mut set = |members: &[u64]| {
+            let members: Vec<PlayerId> = members.iter().map(|player| PlayerId(*player)).collect();
+            set_party_members(&mut world, party, &members).unwrap();
+            let parties = world.resource::<Parties>();
+            assert_eq!(parties.members(party), members);
+            assert_eq!(
+                parties.party_of.len(),
+                members.len() + parties.members(other).len()
+            );
+            (
+                world.get::<PartyId>(entity).copied(),
+                parties.iter().count(),
+            )
+        };
+        assert_eq!(set(&[1, 2, 3, 4, 5]), (Some(party), 2));
+        // All at the limit are replaced, in another order.
+        assert_eq!(set(&[8, 7, 6, 5, 4]), (None, 2));
+        assert_eq!(set(&[4, 1, 9]), (Some(party), 1));
+        assert_eq!(set(&[]), (None, 0));
+        assert_eq!(set(&[]), (None, 0));
+        let six = [1, 2, 3, 4, 5, 6].map(PlayerId);
+        let full = set_party_members(&mut world, party, &six);
+        assert_eq!(full, Err(PartyError::Full(party)));
     }
 
     #[test]

@@ -14,3 +14,6 @@ pub mod matches {}
 
 #[doc = include_str!("guide/players_elsewhere.md")]
 pub mod players_elsewhere {}
+
+#[doc = include_str!("guide/groups.md")]
+pub mod groups {}

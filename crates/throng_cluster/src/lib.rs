@@ -24,12 +24,12 @@
 //! | `guide` | how the parts work together |
 //! | `ids` | nodes, their runs, gateways, records |
 //! | `request` | requests to a store, and the replies |
-//! | `request/players`, `request/scenes`, `request/matches` | the types of requests about several players, scenes and matches |
+//! | `request/players`, `request/scenes`, `request/matches`, `request/groups` | the types of requests about several players, scenes, matches, and groups |
 //! | `store` | the contract of a store |
 //! | `rows` | the rows in memory: the reference for all stores |
-//! | `rows/scenes`, `rows/matches` | the rows of scenes; of roles, tickets and matches |
+//! | `rows/scenes`, `rows/matches`, `rows/groups` | the rows of scenes; of roles, tickets and matches; of parties and guilds |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
-//! | `postgres/players`, `postgres/scenes`, `postgres/matches` | the same requests as calls of functions of the database |
+//! | `postgres/players`, `postgres/scenes`, `postgres/matches`, `postgres/groups` | the same requests as calls of functions of the database |
 //! | `postgres/overview` | reads of the rows for operators |
 //! | `node` | a node |
 //! | `node/gateways` | what a node reports to others: its load, and routes to its players |
@@ -47,6 +47,7 @@
 //! | `gateway/` | a gateway for clients, and the node's end (feature `gateway`) |
 //! | `sessions/` | sessions of a throng server for the players of a node (feature `server`) |
 //! | `messenger/` | messages to players on any node |
+//! | `groups/` | the parties and guilds of the players of a node |
 //! | `routes` | the routes of a gateway |
 #![warn(missing_docs)]
 
@@ -54,6 +55,7 @@ mod bus;
 mod driver;
 #[cfg(feature = "gateway")]
 mod gateway;
+mod groups;
 pub mod guide;
 mod ids;
 mod link;
@@ -85,6 +87,9 @@ pub use gateway::{
     ClientGateway, GATEWAY_PACKET_BYTES_MAX, GatewayPort, GatewayPortStats, GatewaySettings,
     GatewaySink, GatewayStats, InputTimes,
 };
+pub use groups::{
+    GroupDirectory, GroupEvent, GroupNotChanged, GroupOutput, GroupSettings, GroupStats,
+};
 pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 pub use link::{ClientBehind, LinkClient, LinkEvent, LinkSet, LinkSettings, LinkStats};
 pub use matcher::{
@@ -106,6 +111,11 @@ pub use plugin::{
 };
 #[cfg(feature = "bevy")]
 pub use plugin::{
+    ClusterGroups, GroupChangeFinished, GroupChangeRequest, GroupMembersChanged,
+    GroupMessageRequest, PlayerGroupChanged,
+};
+#[cfg(feature = "bevy")]
+pub use plugin::{
     MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
     MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
 };
@@ -123,6 +133,10 @@ pub use request::{
     ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,
     MatchState, NewMatch, PlayerTravel, ROLE_LEASE_MS, RefusedMatch, TicketChange, TicketHome,
     TicketId, TicketMember, TicketRating, TravelGoal,
+};
+pub use request::{
+    GroupChange, GroupEntry, GroupId, GroupKind, GroupMember, GroupReply, GroupRequest,
+    PlayerGroup, RefusedGroup,
 };
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::ClusterRows;

@@ -7,6 +7,7 @@
 //! Assumption: the clock of the server does not jump ahead by more than 150 ms (a clock that is adjusted slowly is fine, and so is one
 //! that is set back). If it does, nodes count as late while they still simulate, and others may declare them dead.
 
+mod groups;
 mod matches;
 mod overview;
 mod players;
@@ -212,6 +213,9 @@ fn execute(
         }
         ClusterRequest::Match(request) => {
             matches::execute(session, request, at_ms).map(ClusterReply::Match)
+        }
+        ClusterRequest::Group(request) => {
+            groups::execute(session, request, at_ms).map(ClusterReply::Group)
         }
         other => execute_small(session, other, at_ms),
     }

@@ -1,9 +1,14 @@
 //! Requests of nodes to a store, and the replies. Each request is one transaction: it is executed completely or not at all.
 
+mod groups;
 mod matches;
 mod players;
 mod scenes;
 
+pub use groups::{
+    GroupChange, GroupEntry, GroupId, GroupKind, GroupMember, GroupReply, GroupRequest,
+    PlayerGroup, RefusedGroup,
+};
 pub use players::PlayerEntry;
 pub use scenes::{SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTable};
 
@@ -153,6 +158,8 @@ pub enum ClusterRequest {
     Scene(SceneRequest),
     /// A request about matches.
     Match(MatchRequest),
+    /// A request about groups.
+    Group(GroupRequest),
 }
 
 /// A player that waits to be adopted by its owner.
@@ -225,6 +232,8 @@ pub enum ClusterReply {
     Scene(SceneReply),
     /// The reply to a request about matches.
     Match(MatchReply),
+    /// The reply to a request about groups.
+    Group(GroupReply),
     /// The store is away: the request was not executed and will not be.
     Away,
 }

@@ -1,5 +1,6 @@
 //! The rows of a cluster, in memory: the reference for all stores.
 
+mod groups;
 mod matches;
 mod scenes;
 
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
+use self::groups::GroupRows;
 use self::matches::MatchRows;
 use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
@@ -42,6 +44,7 @@ pub struct ClusterRows {
     nodes: BTreeMap<ClusterNodeId, NodeRow>,
     scenes: SceneRows,
     matches: MatchRows,
+    groups: GroupRows,
 }
 
 impl ClusterRows {
@@ -107,6 +110,9 @@ impl ClusterRows {
             ClusterRequest::Scene(request) => return self.execute_scene(request, now_ms),
             ClusterRequest::Match(request) => {
                 return ClusterReply::Match(self.execute_match(request, now_ms));
+            }
+            ClusterRequest::Group(request) => {
+                return ClusterReply::Group(self.execute_group(request, now_ms));
             }
         };
         result.map_or_else(ClusterReply::Refused, |()| ClusterReply::Done)

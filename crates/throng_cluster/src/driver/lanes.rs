@@ -21,6 +21,8 @@ pub(super) enum LaneCaller {
     Nodes,
     /// The messenger, with the number of its read.
     Messenger(u64),
+    /// The groups of players, with the number of the request.
+    Groups(u64),
     /// The tick, for records of players, with the number of its read.
     Records(u64),
 }
@@ -75,7 +77,8 @@ impl Lane {
             | ClusterRequest::EndRun { .. } => Self::Writes,
             ClusterRequest::Scene(SceneRequest::Read) => Self::Reads,
             ClusterRequest::Scene(_) => Self::Writes,
-            ClusterRequest::Match(_) => Self::Matches,
+            // Changes of groups wait for each other in the store, so they must not delay saves.
+            ClusterRequest::Match(_) | ClusterRequest::Group(_) => Self::Matches,
             _ => Self::Reads,
         }
     }

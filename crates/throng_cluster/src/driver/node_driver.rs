@@ -15,6 +15,7 @@ use super::node_thread::{DriverState, DriverStats, SharedDriver, run};
 use super::record_reads::RecordReads;
 use super::start::{DriverSettings, DriverStartError, start_run};
 use crate::bus::{BusPeer, BusRelay, BusStats, MessageBus};
+use crate::groups::GroupDirectory;
 use crate::ids::NodeRun;
 use crate::matcher::{MatchNode, MatchOutput};
 use crate::messenger::PlayerMessenger;
@@ -88,6 +89,7 @@ impl NodeDriver {
             records: RecordReads::default(),
             nodes: Vec::new(),
             matches: None,
+            groups: GroupDirectory::new(settings.groups),
             stats: DriverStats::default(),
         };
         let shared = Arc::new(SharedDriver {
@@ -179,6 +181,13 @@ impl NodeDriver {
             let matches = state.matches.as_mut();
             matches.map_or_else(Vec::new, |matches| std::mem::take(&mut matches.outputs))
         })
+    }
+
+    /// Reads or changes the groups of the players of this node. `work` runs under a lock, so it has to be short.
+    pub fn with_groups<T>(&self, work: impl FnOnce(&mut GroupDirectory) -> T) -> T {
+        let done = work(&mut self.shared.state().groups);
+        self.waker.wake_by_ref();
+        done
     }
 
     /// All nodes, by the last list of the store.

@@ -11,6 +11,7 @@ use super::lanes::{LaneCaller, LaneReply, StoreLanes};
 use super::matches::DrivenMatches;
 use super::record_reads::RecordReads;
 use crate::bus::{BusEvent, BusMessage, BusPeer, BusRelay, MessageBus};
+use crate::groups::GroupDirectory;
 use crate::ids::NodeRun;
 use crate::matcher::MatchOutput;
 use crate::messenger::{MessengerOutput, PlayerMessenger};
@@ -44,6 +45,7 @@ pub(super) struct DriverState {
     pub records: RecordReads,
     pub nodes: Vec<NodeEntry>,
     pub matches: Option<DrivenMatches>,
+    pub groups: GroupDirectory,
     pub stats: DriverStats,
 }
 
@@ -92,6 +94,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         }
         state.poll_presence(now_ms);
         state.poll_matches(now_ms, lanes);
+        state.poll_groups(now_ms, lanes);
         state.poll_relay(now_ms);
         state.poll_messages(now_ms, lanes);
         if now_ms >= next_nodes_ms && !is_reading_nodes {
@@ -118,6 +121,7 @@ impl DriverState {
     /// Reads the rows soon: another node has sent a wake-up, or one may be missing.
     fn on_wake(&mut self, now_ms: u64) {
         self.node.on_wake(now_ms);
+        self.groups.on_wake(now_ms);
         if let Some(matches) = &mut self.matches {
             matches.node.on_wake(now_ms);
         }
@@ -186,6 +190,9 @@ impl DriverState {
                 let found = players(reply);
                 self.messenger
                     .on_read(number, found.as_deref(), now_ms, &self.nodes);
+            }
+            (LaneCaller::Groups(number), reply) => {
+                self.on_group_reply(number, reply, now_ms, lanes)
             }
             (LaneCaller::Records(number), reply) => self.records.on_reply(number, players(reply)),
         }
@@ -291,7 +298,7 @@ impl DriverState {
         {
             return;
         }
-        if self.messenger.receive(from, &bytes, now_ms) {
+        if self.messenger.receive(from, &bytes, now_ms) || self.receive_hint(from, &bytes) {
             return;
         }
         match (BusMessage::from_bytes(&bytes), from) {

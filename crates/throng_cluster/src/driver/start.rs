@@ -6,6 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 use throng_core::clock::Stopwatch;
 
+use crate::groups::GroupSettings;
 use crate::ids::{GatewayId, NodeRun};
 use crate::messenger::MessengerSettings;
 use crate::node::NodeSettings;
@@ -33,6 +34,8 @@ pub struct DriverSettings {
     pub node: NodeSettings,
     /// Limits of messages to players.
     pub messages: MessengerSettings,
+    /// Times and limits of groups.
+    pub groups: GroupSettings,
     /// The id of the game and its version, as in connect tokens. Gateways and nodes with another one are ignored.
     pub protocol_id: u64,
     /// Gateways that get routes to the players, in addition to those that broadcast their presence.
@@ -52,6 +55,7 @@ impl DriverSettings {
             name: name.into(),
             node: NodeSettings::default(),
             messages: MessengerSettings::default(),
+            groups: GroupSettings::default(),
             protocol_id: 0,
             gateways: Vec::new(),
             start_timeout: Duration::from_millis(2 * NODE_LATE_AFTER_MS),

@@ -3,6 +3,7 @@
 //! ```text
 //! FixedPreUpdate   [Scenes]  scenes of this node ─▶ ClusterScenes · SceneAssigned, SceneRemoved
 //!                  [Arrive]  players of this node ─▶ on_leave, despawn · on_receive, on_arrive · FrozenPlayer, PlayerLoginRefused
+//!                            ClusterGroups · PlayerGroupChanged, GroupMembersChanged, GroupChangeFinished
 //!                  [Deliver] PlayerMessageReceived · ClusterAnnounced · PlayerLookedUp
 //! FixedUpdate      the game
 //! FixedPostUpdate  [Collect] on_collect ─▶ records · PlayerExchange · PlayerMove · PlayerLogOut
@@ -16,6 +17,7 @@
 //! | `arrive` | spawns and despawns players |
 //! | `collect` | collects the states of players; handles moves, exchanges and log-outs |
 //! | `matches` | tickets and matches, as messages |
+//! | `groups` | the parties and guilds of the players of this node |
 //! | `player_messages` | messages to players, and announcements |
 //! | `player_lookups` | the saved states of players on any node |
 //!
@@ -35,6 +37,7 @@ mod arrive;
 mod cluster_players;
 mod cluster_scenes;
 mod collect;
+mod groups;
 mod hooks;
 mod matches;
 mod player_lookups;
@@ -43,6 +46,10 @@ mod player_messages;
 pub use cluster_players::{ClusterPlayer, ClusterPlayers, FrozenPlayer};
 pub use cluster_scenes::{ClusterScenes, SceneAssigned, ScenePlace, SceneRemoved};
 pub use collect::{PlayerExchange, PlayerLogOut, PlayerLoginRefused, PlayerMove};
+pub use groups::{
+    ClusterGroups, GroupChangeFinished, GroupChangeRequest, GroupMembersChanged,
+    GroupMessageRequest, PlayerGroupChanged,
+};
 pub use hooks::{LeaveReason, PlayerHooks};
 pub use matches::{
     MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
@@ -143,7 +150,7 @@ impl Plugin for ClusterPlugin {
                     .in_set(ClusterSystems::Deliver),
             ),
         )
-        .add_plugins(matches::add_matches)
+        .add_plugins((matches::add_matches, groups::add_groups))
         .add_systems(
             FixedPostUpdate,
             (

@@ -14,9 +14,8 @@ use crate::plugin::{ClusterAnnounced, PlayerMessageReceived};
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
-/// # use throng::prelude::*;
-/// use throng::world::{Parties, PartyId};
-/// use throng_cluster::{ClientMessageChannels, PlayerMessageRequest};
+/// use throng::world::PartyId;
+/// use throng_cluster::{ClientMessageChannels, GroupMessageRequest};
 ///
 /// const PARTY_CHAT: u16 = 1;
 ///
@@ -24,10 +23,9 @@ use crate::plugin::{ClusterAnnounced, PlayerMessageReceived};
 ///     channels.0.insert(PARTY_CHAT);
 /// }
 ///
-/// /// The members receive it on any node. Each node keeps the list of all members of the party.
-/// fn say(party: PartyId, text: &str, parties: &Parties, requests: &mut MessageWriter<PlayerMessageRequest>) {
-///     let to = parties.members(party).to_vec();
-///     requests.write(PlayerMessageRequest { to, channel: PARTY_CHAT, bytes: text.into() });
+/// /// The members receive it on any node.
+/// fn say(party: PartyId, text: &str, requests: &mut MessageWriter<GroupMessageRequest>) {
+///     requests.write(GroupMessageRequest { group: party.into(), channel: PARTY_CHAT, bytes: text.into() });
 /// }
 /// ```
 #[derive(Resource, Clone, Debug, Default, PartialEq, Eq)]

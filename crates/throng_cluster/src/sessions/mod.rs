@@ -14,6 +14,7 @@
 //! | `attach_node` | connects a node and its gateways to a server |
 //! | `client_messages` | passes messages to players on to their clients |
 //! | `follow` | the systems |
+//! | `groups` | parties and guilds as components of players |
 //! | `moved_tokens` | passes resume tokens on to the nodes that get players |
 //! | `stand_still` | frozen players do not move |
 //!
@@ -23,6 +24,7 @@
 mod attach_node;
 mod client_messages;
 mod follow;
+mod groups;
 mod moved_tokens;
 mod stand_still;
 
@@ -31,12 +33,13 @@ pub use client_messages::ClientMessageChannels;
 
 use std::time::Duration;
 
-use bevy_app::{App, FixedPostUpdate, FixedUpdate, Plugin};
+use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use throng::sim::SimSystems;
 
 use self::client_messages::announce_to_clients;
 use self::follow::{ClusterSessions, attach_players, end_sessions, note_departure, start_sessions};
+use self::groups::{follow_guilds, follow_parties};
 use self::moved_tokens::{receive_tokens, send_tokens};
 use self::stand_still::{release_player, stop_player};
 use crate::plugin::ClusterSystems;
@@ -115,6 +118,12 @@ impl Plugin for ClusterSessionsPlugin {
             .add_observer(note_departure)
             .add_observer(stop_player)
             .add_observer(release_player)
+            .add_systems(
+                FixedPreUpdate,
+                (follow_parties, follow_guilds)
+                    .chain()
+                    .after(ClusterSystems::Arrive),
+            )
             .add_systems(
                 FixedUpdate,
                 (
