@@ -93,6 +93,25 @@ fn ticket(run: NodeRun, player: PlayerId) -> ClusterTicket {
     }
 }
 
+/// Three scenes, one of which runs on this node.
+fn add_scenes(rows: &mut PostgresRows, run: NodeRun) {
+    for name in ["forest", "cave", "town"] {
+        let scenes = vec![SceneDeclaration {
+            name: name.to_owned(),
+            specification: vec![0; 1000],
+            pinned_to: (name == "town").then(|| "gone".to_owned()),
+        }];
+        let declare = SceneRequest::Declare { run, scenes };
+        execute(rows, ClusterRequest::Scene(declare));
+    }
+    let claim = SceneRequest::Claim {
+        run,
+        scene: "forest".to_owned(),
+        epoch: 0,
+    };
+    execute(rows, ClusterRequest::Scene(claim));
+}
+
 #[test]
 fn overview_shows_nodes_scenes_hand_offs_and_tickets() {
     let Some(url) = postgres_url() else { return };
@@ -101,21 +120,7 @@ fn overview_shows_nodes_scenes_hand_offs_and_tickets() {
     let mut rows = opened(&schema);
     let [b, a, gone] = started_for_an_hour((&schema, &mut rows), ["b<b>", "a", "gone"]);
     execute(&mut rows, ClusterRequest::EndRun { run: gone });
-    for name in ["forest", "cave", "town"] {
-        let scenes = vec![SceneDeclaration {
-            name: name.to_owned(),
-            specification: vec![0; 1000],
-            pinned_to: (name == "town").then(|| "gone".to_owned()),
-        }];
-        let declare = SceneRequest::Declare { run: a, scenes };
-        execute(&mut rows, ClusterRequest::Scene(declare));
-    }
-    let claim = SceneRequest::Claim {
-        run: a,
-        scene: "forest".to_owned(),
-        epoch: 0,
-    };
-    execute(&mut rows, ClusterRequest::Scene(claim));
+    add_scenes(&mut rows, a);
     // Two stay, one logs in, and two are handed off; one of them is there.
     let ids = [
         PlayerId(1),
