@@ -4,8 +4,19 @@
 //! installs them.
 
 use std::fs;
+use std::io::BufReader;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
-use crate::harness::{ProgramOutput, TempFolder, run_throng};
+use serde_json::{Value, json};
+use throng_store::testing::{Operator, postgres_url};
+
+use crate::harness::{ProgramOutput, TempFolder, program, run_throng, wait_for_log};
+use crate::inspect_page::get;
+
+/// How long a test waits for another process: much longer than necessary on a machine without other load.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Fails unless the program refuses its input with these texts.
 fn assert_refused(output: &ProgramOutput, expected: &[&str]) {
@@ -38,7 +49,13 @@ fn gateway_without_its_secrets_is_refused() {
     let short = secret(&folder, "short.key", "0a0a");
     let local = "nats://127.0.0.1:1";
     let output = run(&["--bus", local, "--cluster-key", &short]);
-    assert_refused(&output, &["short.key", "64 hexadecimal digits"]);
+    assert_refused(
+        &output,
+        &["--cluster-key", "short.key", "64 hexadecimal digits"],
+    );
+    let missing = folder.path("missing.key");
+    let output = run(&["--bus", local, "--cluster-key", &missing]);
+    assert_refused(&output, &["--cluster-key: ", "missing.key"]);
     let output = run(&["--bus", "nats://10.0.0.7:4222", "--cluster-key", &key]);
     assert_refused(&output, &["--bus", "credentials are required"]);
     let user = secret(&folder, "user", "throng: hidden");
@@ -50,7 +67,7 @@ fn gateway_without_its_secrets_is_refused() {
         "--cluster-key",
         &key,
     ]);
-    assert_refused(&output, &["USER:PASSWORD"]);
+    assert_refused(&output, &["--bus-user-file: ", "USER:PASSWORD"]);
     assert!(!output.err.contains("hidden"), "{}", output.err);
     // No server listens there.
     let output = run(&["--bus", local, "--cluster-key", &key]);
@@ -128,6 +145,101 @@ fn status_and_drain_name_the_store_that_they_cannot_read() {
     }
     let output = run_throng(&["cluster", "demo", "--nodes", "0"]);
     assert_refused(&output, &["1..=16"]);
+}
+
+#[test]
+fn status_page_without_its_token_or_its_address_is_refused() {
+    let folder = TempFolder::new();
+    let short = secret(&folder, "page.token", "abc");
+    let store = ["--store", "postgres://throng@127.0.0.1:1/game"];
+    let run = |more: &[&str]| run_throng(&[&["cluster", "status"], &store[..], more].concat());
+    let output = run(&["--serve-token-file", &short]);
+    assert_refused(&output, &["--serve <ADDR:PORT>"]);
+    let output = run(&["--serve", "127.0.0.1:0", "--json"]);
+    assert_refused(&output, &["--json", "--serve"]);
+    let output = run(&["--tls-certificate", &short, "--tls-key", &short]);
+    assert_refused(&output, &["--tls-certificate", "--serve"]);
+    // No server listens there.
+    let output = run(&["--serve", "127.0.0.1:0"]);
+    assert_refused(&output, &["--store", "127.0.0.1"]);
+}
+
+/// The state of the page, as soon as it fulfils a condition.
+fn page_state(address: SocketAddr, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    let started = Instant::now();
+    loop {
+        let (status, body) = get(address, "/cluster.json");
+        assert_eq!(status, 200, "{body}");
+        let state = serde_json::from_str(&body).unwrap();
+        if is_wanted(&state) {
+            return state;
+        }
+        assert!(started.elapsed() < TIMEOUT, "{state}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The program creates the tables, reads them again and again, and keeps the last state when the database is gone.
+#[cfg(unix)]
+#[test]
+fn status_page_shows_rows_and_outlives_its_store() {
+    let Some(url) = postgres_url() else { return };
+    let database = format!("status_page_{}", std::process::id());
+    let server = Operator::new(&url);
+    server.execute(&format!("CREATE DATABASE {database}"));
+    let url = format!("{}/{database}", url.rsplit_once('/').unwrap().0);
+    let arguments = ["cluster", "status", "--serve", "127.0.0.1:0", "--store"];
+    let mut command = program(&[&arguments[..], &[&*url]].concat());
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(process.stdout.take().unwrap());
+    let link = wait_for_log(&mut output, "cluster page: http://");
+    let address = link.split("http://").nth(1).unwrap();
+    let address: SocketAddr = address.trim().trim_end_matches('/').parse().unwrap();
+
+    let (status, page) = get(address, "/");
+    assert_eq!(status, 200);
+    assert!(page.contains("cluster.js"), "{page}");
+    assert_eq!(get(address, "/nodes").0, 404);
+    assert_eq!(get(address, "/cluster.json?rows=1").0, 400);
+    assert_eq!(page_state(address, |_| true)["cluster"]["nodes_total"], 0);
+
+    // The heartbeat is in time for an hour.
+    let rows = Operator::new(&url);
+    rows.execute(
+        "SET search_path TO throng;
+         INSERT INTO cluster_node (node, name, run, heartbeat_ms, load, is_dead) VALUES
+            (0, '<b>n1</b>', 1, cluster_now_ms(NULL) + 3600000, 9, FALSE), (1, 'n2', 1, 0, 0, TRUE);
+         INSERT INTO cluster_scene (name, specification, node, run, epoch) VALUES ('town', '', 0, 1, 3), ('cave', '', NULL, NULL, 0);
+         INSERT INTO cluster_player (player, node, run, is_adopted, given_by, given_ms) VALUES
+            (1, 0, 1, TRUE, NULL, 0), (-9223372036854775808, 0, 1, FALSE, 1, cluster_now_ms(NULL));",
+    );
+    let state = page_state(address, |state| state["cluster"]["nodes_total"] == 2);
+    assert_eq!(state["error"], Value::Null);
+    let cluster = &state["cluster"];
+    let node = json!({
+        "name": "<b>n1</b>", "state": "up", "heartbeat_age_ms": 0, "load": 9, "players": 2, "scenes": 1,
+    });
+    assert_eq!(cluster["nodes"][0], node);
+    assert_eq!(cluster["nodes"][1]["state"], "gone");
+    let cave = json!({
+        "name": "cave", "node": null, "is_running": false, "pinned_to": null, "epoch": 0,
+    });
+    assert_eq!(cluster["scenes"][0], cave);
+    assert_eq!(cluster["scenes"][1]["node"], "<b>n1</b>");
+    let hand_off = &cluster["hand_offs"][0];
+    assert_eq!(hand_off["player"], "9223372036854775808");
+    let (from, to) = (&hand_off["from"], &hand_off["to"]);
+    assert_eq!((from, to), (&json!("n2"), &json!("<b>n1</b>")));
+    assert_eq!(cluster["hand_offs_total"], 1);
+
+    server.execute(&format!("DROP DATABASE {database} WITH (FORCE)"));
+    let state = page_state(address, |state| state["error"] != Value::Null);
+    let error = state["error"].as_str().unwrap();
+    assert!(error.contains("--store"), "{error}");
+    assert_eq!(state["cluster"]["nodes"][0]["name"], "<b>n1</b>");
+
+    crate::harness::send_signal(&process, "-INT");
+    assert!(process.wait().unwrap().success());
 }
 
 /// Runs the demo; `None` if a server is missing here.

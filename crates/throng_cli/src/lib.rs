@@ -73,6 +73,7 @@ mod network_args;
 mod outputs;
 mod page;
 mod page_actions;
+mod page_token;
 mod path;
 mod picture;
 mod ports;

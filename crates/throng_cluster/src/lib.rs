@@ -120,7 +120,10 @@ pub use plugin::{
     MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
 };
 #[cfg(feature = "postgres")]
-pub use postgres::{NodeOverview, PlayerOverview, PostgresRows};
+pub use postgres::{
+    ClusterOverview, HandOffOverview, MatchCounts, NodeOverview, PlayerOverview, PostgresRows,
+    SceneOverview,
+};
 pub use presence::{
     KnownPeer, PEER_NAME_BYTES_MAX, PeerChange, PeerClash, PeerDirectory, PeerPresence,
 };

@@ -29,7 +29,9 @@ use crate::request::{
 };
 use crate::store::{ClusterStore, ClusterStoreError};
 
-pub use overview::{NodeOverview, PlayerOverview};
+pub use overview::{
+    ClusterOverview, HandOffOverview, MatchCounts, NodeOverview, PlayerOverview, SceneOverview,
+};
 
 /// Rows on a Postgres server: one connection, opened with the first request and again after it was lost.
 #[derive(Debug)]

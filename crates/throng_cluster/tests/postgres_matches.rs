@@ -258,6 +258,10 @@ impl MatchRequestSource {
         match self.rng.random_range(0..3) {
             0 => MatchRequest::ReadTravels {
                 run,
+                after: self
+                    .rng
+                    .random_bool(0.5)
+                    .then_some(players[players.len() - 1]),
                 players_max: self.rng.random_range(0..9),
             },
             1 => MatchRequest::EndTravels { run, players },

@@ -51,6 +51,7 @@
 // | `token_service/` | the token service: connect tokens for a login service |
 // | `http_listener` | a small HTTP server, for both |
 // | `metrics_server` | metrics of a process that runs no ticks |
+// | `cluster_page` | the page of a cluster, from the rows that a program reads |
 // | `audit` | the records of the audit log |
 // | `plugin` | the systems at the tick's end: what is gathered, and when |
 
@@ -66,6 +67,7 @@ mod draws;
 
 mod admin;
 mod audit;
+mod cluster_page;
 mod connection_limits;
 mod exposition;
 mod frames;
@@ -86,6 +88,7 @@ pub use admin::{
     InvalidAdminTokens, open_admin,
 };
 pub use audit::AuditRecord;
+pub use cluster_page::{ClusterPage, ClusterPageError};
 pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};

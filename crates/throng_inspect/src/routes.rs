@@ -118,14 +118,19 @@ impl InspectAccess {
 
     /// Whether a page may receive live data.
     fn check_access(&self, head: RequestHead) -> Result<(), RouteDenied> {
-        self.check_origin(head)?;
-        let Some(token) = &self.token else {
-            return Ok(());
-        };
         let given = head.query.split('&').find_map(|pair| {
             let (name, value) = pair.split_once('=')?;
             (name == "token").then_some(value)
         });
+        self.check_bearer(head, given)
+    }
+
+    /// The same with a token that is not in the query.
+    pub fn check_bearer(&self, head: RequestHead, given: Option<&str>) -> Result<(), RouteDenied> {
+        self.check_origin(head)?;
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
         let is_right = given.is_some_and(|given| constant_time_eq(given, token));
         is_right.then_some(()).ok_or(RouteDenied::Token)
     }
@@ -147,6 +152,11 @@ impl InspectAccess {
 fn is_admin(path: &str) -> bool {
     let rest = path.strip_prefix(ADMIN_PREFIX);
     rest.is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether a text can be the token of a page: part of a URL, and long enough.
+pub(super) fn is_page_token(text: &str) -> bool {
+    (8..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Compares in constant time.

@@ -1,5 +1,6 @@
 //! Options of the bus: NATS server, credentials, key of the cluster.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use throng_cluster::{BusPeer, ClusterKey, MessageBus, NatsSettings, NatsTransport};
@@ -32,14 +33,16 @@ pub(super) struct BusArguments {
 impl BusArguments {
     /// The key of the cluster.
     pub fn key(&self) -> Result<ClusterKey, CliError> {
-        let text = read_secret(&self.cluster_key)?;
-        let named = |error| CliError::new(format!("{}: {error}", self.cluster_key.display()));
-        ClusterKey::from_hex(&text).map_err(named)
+        let named = |error: &dyn Display| CliError::new(format!("--cluster-key: {error}"));
+        let text = read_secret(&self.cluster_key).map_err(|error| named(&error))?;
+        let path = self.cluster_key.display();
+        ClusterKey::from_hex(&text).map_err(|error| named(&format!("{path}: {error}")))
     }
 
     /// The settings of the connection.
     pub fn settings(&self) -> Result<NatsSettings, CliError> {
-        let user = self.bus_user_file.as_deref().map(read_user).transpose()?;
+        let user = self.bus_user_file.as_deref().map(read_user).transpose();
+        let user = user.map_err(|error| CliError::new(format!("--bus-user-file: {error}")))?;
         let address = match user {
             Some(user) => with_user(&self.bus, &user)?,
             None => self.bus.clone(),

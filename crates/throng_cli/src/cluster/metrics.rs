@@ -1,7 +1,8 @@
 //! Figures of gateways and nodes for Prometheus.
 
 use throng_cluster::{
-    BusPeer, BusStats, ClientGateway, GatewayPort, InputTimes, KnownPeer, LinkStats, NodeDriver,
+    BusPeer, BusStats, ClientGateway, GatewayPort, InputTimes, KnownPeer, LinkStats, MatcherStats,
+    MessengerStats, NodeDriver,
 };
 use throng_inspect::{MetricFamily, MetricType};
 
@@ -137,6 +138,11 @@ pub(super) fn of_node(
         ),
         of_inputs(port.input_times()),
     ];
+    let messages = driver.with_messages(|messenger, _, _| messenger.stats());
+    families.extend(of_messages(messages));
+    if let Some(matches) = driver.with_matches(|matches| matches.stats()) {
+        families.extend(of_matches(matches));
+    }
     let (bus, links) = (driver.bus_stats(), port.link_stats());
     families.extend(of_bus(bus, links, &driver.peers()));
     families
@@ -150,6 +156,84 @@ fn of_inputs(times: InputTimes) -> MetricFamily {
         "Time of inputs from their arrival at a gateway to their arrival at this node: their wait at the gateway, and half of the round trip.",
     )
     .histogram(&times.cumulative_s(), times.sum_s(), times.count())
+}
+
+/// Figures of messages to players on other nodes.
+fn of_messages(stats: MessengerStats) -> Vec<MetricFamily> {
+    vec![
+        counters(
+            (
+                "throng_node_messages_total",
+                "Messages to players on other nodes, by outcome: returned ones found their players on another node, and are sent again; \
+                 too large ones and those without room in a queue are dropped.",
+            ),
+            "outcome",
+            [
+                ("sent", stats.sent),
+                ("announced", stats.announced),
+                ("returned", stats.returned),
+                ("too_large", stats.too_large),
+                ("full", stats.full),
+            ],
+        ),
+        counters(
+            (
+                "throng_node_message_players_total",
+                "Players to whom such messages were delivered, or were not: logged out or unknown, on a dead node, or not found in time.",
+            ),
+            "outcome",
+            [
+                ("delivered", stats.delivered),
+                ("offline", stats.offline),
+                ("node_dead", stats.dead),
+                ("late", stats.late),
+            ],
+        ),
+        counter(
+            "throng_node_message_reads_total",
+            "Reads of rows to find the nodes of players.",
+            stats.reads,
+        ),
+    ]
+}
+
+/// Figures of the node's part in matches.
+fn of_matches(stats: MatcherStats) -> Vec<MetricFamily> {
+    vec![
+        counter(
+            "throng_node_matcher_roles_total",
+            "How often this node became the matcher.",
+            stats.roles_taken,
+        ),
+        counters(
+            (
+                "throng_node_matches_total",
+                "Matches that this node formed or tried to form as the matcher, and those that it got to open, by outcome.",
+            ),
+            "outcome",
+            [
+                ("formed", stats.formed),
+                ("ticket_gone", stats.unavailable),
+                ("host_late", stats.host_late),
+                ("opened", stats.opened),
+            ],
+        ),
+        counter(
+            "throng_node_tickets_rejected_total",
+            "Tickets that this node cancelled as the matcher, because they waited too long or do not fit the modes.",
+            stats.rejected,
+        ),
+        counter(
+            "throng_node_match_moves_total",
+            "Hand-offs of players to a match or home, repeated ones included.",
+            stats.moves,
+        ),
+        counter(
+            "throng_node_match_requests_repeated_total",
+            "Requests about matches that were repeated, because their outcome was unknown or the node was late.",
+            stats.unknown_outcomes,
+        ),
+    ]
 }
 
 /// Figures of an end of the bus.
@@ -216,6 +300,49 @@ mod tests {
         let text = throng_inspect::exposition(&of_gateway(&gateway));
         for name in ["throng_gateway_takeovers_total 0", "reason=\"replaced\"} 0"] {
             assert!(text.contains(name), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn figures_of_messages_and_matches_are_exposed() {
+        let messages = MessengerStats {
+            sent: 1,
+            announced: 2,
+            delivered: 3,
+            returned: 4,
+            reads: 5,
+            too_large: 6,
+            full: 7,
+            offline: 8,
+            dead: 9,
+            late: 10,
+        };
+        let matches = MatcherStats {
+            roles_taken: 11,
+            formed: 12,
+            unavailable: 13,
+            host_late: 14,
+            rejected: 15,
+            unknown_outcomes: 16,
+            opened: 17,
+            moves: 18,
+        };
+        let families = [of_messages(messages), of_matches(matches)].concat();
+        let text = throng_inspect::exposition(&families);
+        let values = text.lines().filter(|line| !line.starts_with('#'));
+        let values = values.filter_map(|line| line.rsplit(' ').next()?.parse().ok());
+        // Each counter once.
+        let mut values: Vec<u64> = values.collect();
+        values.sort_unstable();
+        assert_eq!(values, Vec::from_iter(1..=18), "{text}");
+        for line in [
+            "throng_node_messages_total{outcome=\"returned\"} 4",
+            "throng_node_message_players_total{outcome=\"node_dead\"} 9",
+            "throng_node_message_reads_total 5",
+            "throng_node_matches_total{outcome=\"host_late\"} 14",
+            "throng_node_match_moves_total 18",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
         }
     }
 }

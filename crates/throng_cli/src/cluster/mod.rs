@@ -13,6 +13,7 @@
 //! | `world/` | the game of a node: a world of several scenes |
 //! | `metrics` | figures of gateways and nodes for Prometheus |
 //! | `status` | `throng cluster status`, `throng cluster drain` |
+//! | `status_page` | `throng cluster status --serve` |
 //! | `demo/` | `throng cluster demo`: a whole cluster on this machine |
 
 mod bus_args;
@@ -21,6 +22,7 @@ mod gateway;
 mod metrics;
 mod node;
 mod status;
+mod status_page;
 mod store_args;
 mod world;
 
@@ -47,6 +49,8 @@ const EXAMPLES: &str = "Examples:
   throng cluster demo
   throng cluster demo --nodes 3 --gateways 2 --seconds 60 --kill
   throng cluster status --store postgres://throng@localhost/game
+  throng cluster status --serve 127.0.0.1:9200 \
+      --store postgres://throng@localhost/game
   throng cluster drain n2 --store postgres://throng@localhost/game
 
 A cluster has nodes, which run the scenes of a world, gateways, which hold the
@@ -57,7 +61,7 @@ the rows of nodes, scenes and players. docs/guide/many_machines.md explains it."
 enum ClusterAction {
     /// Run a whole cluster on this machine, with clients that walk through portals
     Demo(Demo),
-    /// Show the nodes and scenes of a cluster
+    /// Show the nodes and scenes of a cluster, once or as a page
     Status(Status),
     /// Make a node give up its scenes and players, before it is stopped
     Drain(Drain),
@@ -68,7 +72,7 @@ impl ClusterCommand {
     pub(super) fn run(self, output: Output) -> Result<CliStatus, CliError> {
         match self.action {
             ClusterAction::Demo(demo) => demo.run(output),
-            ClusterAction::Status(status) => status.run(),
+            ClusterAction::Status(status) => status.run(output.quiet),
             ClusterAction::Drain(drain) => drain.run(),
         }
     }

@@ -5,24 +5,28 @@ use throng_cluster::{
     SceneRequest, SceneTable,
 };
 
+use super::status_page::{StatusPageArguments, state};
 use super::store_args::{StoreArguments, failed};
 use crate::escape::escaped;
 use crate::{CliError, CliStatus, print};
 
 /// Arguments of `throng cluster status`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example: throng cluster status --store postgres://throng@localhost/game
+#[command(after_help = "Examples:
+  throng cluster status --store postgres://throng@localhost/game
+  throng cluster status --serve 127.0.0.1:9200 \\
+      --store postgres://throng@localhost/game
 
 Exit codes: 0 every scene runs on a node that is alive, 1 otherwise, 2 not
-readable."
-)]
+readable.")]
 pub(super) struct Status {
     #[command(flatten)]
     store: StoreArguments,
     /// Print one JSON object instead of tables
-    #[arg(long)]
+    #[arg(long, conflicts_with = "serve")]
     json: bool,
+    #[command(flatten)]
+    page: StatusPageArguments,
 }
 
 /// Arguments of `throng cluster drain`.
@@ -45,9 +49,13 @@ pub(super) struct Drain {
 }
 
 impl Status {
-    /// Prints the tables.
-    pub(super) fn run(self) -> Result<CliStatus, CliError> {
+    /// Prints the tables, or serves the page.
+    pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
+        let address = self.page.address()?;
         let mut rows = self.store.rows()?;
+        if let Some(address) = address {
+            return self.page.serve(address, rows, quiet);
+        }
         let nodes = rows.read_node_overview().map_err(failed)?;
         let request = ClusterRequest::Scene(SceneRequest::Read);
         let reply = rows.execute(&request).map_err(failed)?;
@@ -72,15 +80,6 @@ impl Status {
     }
 }
 
-/// The state of a node in a word.
-const fn state(node: &NodeOverview) -> &'static str {
-    match (node.is_alive, node.is_draining) {
-        (false, _) => "gone",
-        (true, true) => "draining",
-        (true, false) => "up",
-    }
-}
-
 fn age(age_ms: u64) -> String {
     match age_ms {
         0..10_000 => format!("{:.1} s", age_ms as f64 / 1e3),
@@ -92,15 +91,16 @@ fn age(age_ms: u64) -> String {
 
 fn node_lines(nodes: &[NodeOverview]) -> Vec<String> {
     let mut lines = vec![format!(
-        "{:<24} {:<9} {:>8} {:>8} {:>10}",
-        "NODE", "STATE", "PLAYERS", "LOAD", "HEARTBEAT"
+        "{:<24} {:<9} {:>8} {:>6} {:>8} {:>10}",
+        "NODE", "STATE", "PLAYERS", "SCENES", "LOAD", "HEARTBEAT"
     )];
     lines.extend(nodes.iter().map(|node| {
         format!(
-            "{:<24} {:<9} {:>8} {:>8} {:>10}",
+            "{:<24} {:<9} {:>8} {:>6} {:>8} {:>10}",
             escaped(&node.name),
             state(node),
             node.players,
+            node.scenes,
             node.load,
             age(node.heartbeat_age_ms)
         )
@@ -146,6 +146,7 @@ fn as_json(nodes: &[NodeOverview], table: &SceneTable) -> serde_json::Value {
             "name": node.name,
             "state": state(node),
             "players": node.players,
+            "scenes": node.scenes,
             "load": node.load,
             "heartbeat_age_ms": node.heartbeat_age_ms,
         })
@@ -219,10 +220,12 @@ mod tests {
                 run: 1,
             },
             is_alive,
+            is_dead: !is_alive && age_ms > 60_000,
             heartbeat_age_ms: age_ms,
             load: 12,
             is_draining,
             players: 7,
+            scenes: 2,
         }
     }
 
@@ -232,13 +235,15 @@ mod tests {
             node("n1", true, false, 120),
             node("n2", true, true, 59_000),
             node("n3", false, true, 7_200_000),
+            node("n4", false, false, 1_600),
         ];
         let lines = node_lines(&nodes);
         assert!(lines.iter().all(|line| line.chars().count() <= 80));
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(words(&lines[1]), "n1 up 7 12 0.1 s");
-        assert_eq!(words(&lines[2]), "n2 draining 7 12 59 s");
-        assert_eq!(words(&lines[3]), "n3 gone 7 12 120 min");
+        assert_eq!(words(&lines[1]), "n1 up 7 2 12 0.1 s");
+        assert_eq!(words(&lines[2]), "n2 draining 7 2 12 59 s");
+        assert_eq!(words(&lines[3]), "n3 gone 7 2 12 120 min");
+        assert_eq!(words(&lines[4]), "n4 late 7 2 12 1.6 s");
         let table = SceneTable::default();
         let lines = scene_lines(&table);
         assert!(lines[0].chars().count() <= 80 && lines.len() == 2);

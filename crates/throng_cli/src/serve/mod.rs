@@ -30,17 +30,16 @@ use super::mirror_check::MirrorCheckServer;
 use super::page_actions;
 use super::ports::{PortArguments, TcpPort, TcpPorts};
 use super::seconds::seconds;
-use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
 use super::{
-    CliError, CliStatus, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
-    whole_number,
+    CliError, CliStatus, Printer, cores, is_interrupted, listen_for_interrupt, outputs, page_token,
+    print, whole_number,
 };
 use throng::map::SceneMap;
 use throng::net::{
-    ListenError, ListenSettings, PublicOrigin, SecretKey, TokenKeys, WebListener, listen,
-    listen_web, stop_listening, stop_listening_web,
+    ListenError, ListenSettings, PublicOrigin, TokenKeys, WebListener, listen, listen_web,
+    stop_listening, stop_listening_web,
 };
 use throng::outbox::PacketSink;
 use throng::server::Pace;
@@ -183,12 +182,6 @@ const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
 
 /// Limit of connect requests per second from one loopback address.
 const LOOPBACK_REQUESTS_PER_S: u32 = 4_096;
-
-/// The environment variable with the token of the page.
-const PAGE_TOKEN: &str = "THRONG_INSPECT_TOKEN";
-
-/// Bytes of a generated token for the page.
-const TOKEN_BYTES: usize = 16;
 
 /// Maximum number of ticks to close all sessions at the end.
 const DRAIN_TICKS_MAX: u64 = 200;
@@ -461,9 +454,7 @@ impl Serve {
                     "--quiet with --inspect on a public address needs --inspect-token-file: a generated token would not be printed",
                 ));
             }
-            let key = SecretKey::random().map_err(|error| CliError::new(error.to_string()))?;
-            let digits = key.0.iter().take(TOKEN_BYTES);
-            token = Some(digits.map(|byte| format!("{byte:02x}")).collect());
+            token = Some(page_token::generated()?);
         }
         Ok(InspectSettings {
             metrics: self.metrics,
@@ -481,11 +472,10 @@ impl Serve {
 
     /// The token of the live page, if one is given.
     fn page_token(&self) -> Result<Option<String>, CliError> {
-        if let Some(path) = &self.inspect_token_file {
-            return read_secret(path).map(Some);
+        if let Some(token) = &self.inspect_token {
+            return Ok(Some(token.clone()));
         }
-        let from_environment = || std::env::var(PAGE_TOKEN).ok();
-        let token = self.inspect_token.clone().or_else(from_environment);
+        let token = page_token::given(self.inspect_token_file.as_deref())?;
         Ok(token.filter(|_| self.inspect.is_some()))
     }
 

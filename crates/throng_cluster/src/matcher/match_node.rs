@@ -123,6 +123,8 @@ pub struct MatchNode {
     pub(super) instances: MatchInstances,
     /// Players whose arrival was reported to the driver and is not recorded in the store yet.
     pub(super) arrived: BTreeMap<PlayerId, TravelGoal>,
+    /// The player after which the next list of travelling players begins; `None`: at the lowest id.
+    pub(super) travels_after: Option<PlayerId>,
     pub(super) rejoins: BTreeSet<PlayerId>,
     pub(super) hosts: Vec<HostLoad>,
     /// The epoch of the role, if it is free.
@@ -148,6 +150,7 @@ impl MatchNode {
             tickets: VecDeque::new(),
             instances: MatchInstances::default(),
             arrived: BTreeMap::new(),
+            travels_after: None,
             rejoins: BTreeSet::new(),
             hosts: Vec::new(),
             free_epoch: None,
@@ -294,6 +297,7 @@ impl MatchNode {
         self.free_epoch = None;
         self.last_nth = 0;
         self.arrived.clear();
+        self.travels_after = None;
         self.rejoins.clear();
         self.requests.clear();
     }
@@ -384,8 +388,13 @@ impl MatchNode {
         if self.requests.is_due(MatchKind::Travels, now_ms) {
             self.requests.set_next(MatchKind::Travels, next_ms);
             let players_max = self.settings.read_travels_max.max(1);
-            let request = MatchRequest::ReadTravels { run, players_max };
-            self.send(MatchWork::Travels, request, now_ms, outputs);
+            let after = self.travels_after;
+            let request = MatchRequest::ReadTravels {
+                run,
+                after,
+                players_max,
+            };
+            self.send(MatchWork::Travels(after), request, now_ms, outputs);
         }
         if self.requests.is_due(MatchKind::Arrive, now_ms) {
             if !self.arrived.is_empty() {

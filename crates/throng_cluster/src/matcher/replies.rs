@@ -1,5 +1,9 @@
 //! Handles replies to requests about matches, and requests without a reply.
 
+use std::collections::BTreeMap;
+
+use throng_core::ids::PlayerId;
+
 use super::match_node::{MatchNode, MatchOutput, TicketOutcome, TicketWrite};
 use super::requests::{MatchKind, MatchWork};
 use crate::node::RequestId;
@@ -61,7 +65,7 @@ impl MatchNode {
             MatchWork::Abort | MatchWork::EndTravels | MatchWork::Rejoin(_) => Vec::new(),
             MatchWork::Matches => self.on_matches(now_ms, reply),
             MatchWork::Instance => self.on_instance(now_ms, &reply),
-            MatchWork::Travels => self.on_travels(reply),
+            MatchWork::Travels(after) => self.on_travels(after, reply),
         }
     }
 
@@ -216,12 +220,17 @@ impl MatchNode {
         over.into_iter().map(MatchOutput::Close).collect()
     }
 
-    fn on_travels(&mut self, reply: MatchReply) -> Vec<MatchOutput> {
+    /// Handles a part of the list of travelling players. The next part begins after it, or at the lowest id if this was the last one.
+    fn on_travels(&mut self, after: Option<PlayerId>, reply: MatchReply) -> Vec<MatchOutput> {
         let MatchReply::Travels(travels) = reply else {
             return Vec::new();
         };
+        let is_part = travels.len() >= self.settings.read_travels_max.max(1);
+        self.travels_after = travels.last().filter(|_| is_part).map(|last| last.player);
+        let last = self.travels_after.unwrap_or(PlayerId(u64::MAX));
+        let is_read = |player: PlayerId| after < Some(player) && player <= last;
         let mut outputs = Vec::new();
-        let mut arrived = std::collections::BTreeMap::new();
+        let mut arrived = BTreeMap::new();
         for travel in travels {
             let PlayerTravel { player, goal, to } = &travel;
             if to.is_some() {
@@ -235,21 +244,22 @@ impl MatchNode {
             arrived.insert(*player, travel.goal);
         }
         // The store has recorded the arrival of players that it does not list.
-        self.arrived = arrived;
+        self.arrived.retain(|player, _| !is_read(*player));
+        self.arrived.append(&mut arrived);
         outputs
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use throng_core::ids::PlayerId;
     use throng_matchmaking::MatchModeSettings;
 
     use super::*;
-    use crate::ids::NodeRun;
+    use crate::ids::{ClusterNodeId, NodeRun};
     use crate::matcher::{ClusterModeSettings, HostLoad, MatcherSettings};
     use crate::request::{
         ClusterRequest, MatchId, MatchRequest, MatchState, TicketHome, TicketMember, TicketRating,
+        TravelGoal,
     };
     use crate::rows::ClusterRows;
 
@@ -358,5 +368,68 @@ mod tests {
         rig.step(|request| matches!(request, MatchRequest::EndMatch { .. }));
         assert_eq!(rig.state(id), Some(MatchState::Ended));
         assert_eq!((rig.opened.len(), rig.closed.len()), (1, 0));
+    }
+
+    /// The store lists players in the order of their ids.
+    fn travels_after(
+        travels: &[PlayerTravel],
+        after: Option<PlayerId>,
+        players_max: usize,
+    ) -> MatchReply {
+        let later = travels.iter().filter(|travel| Some(travel.player) > after);
+        MatchReply::Travels(later.take(players_max).cloned().collect())
+    }
+
+    #[test]
+    fn failing_hand_offs_do_not_hide_other_travellers() {
+        let settings = MatcherSettings {
+            read_travels_max: 2,
+            ..MatcherSettings::default()
+        };
+        let run = NodeRun {
+            node: ClusterNodeId(0),
+            run: 1,
+        };
+        let mut node = MatchNode::new(&[], settings).unwrap();
+        // The hand-offs of all but two fail for ever, and the rows do not change.
+        let ids = [0, 1, 2, 3, 5, 1 << 63, u64::MAX].map(PlayerId);
+        let travels = ids.map(|player| PlayerTravel {
+            player,
+            goal: TravelGoal::Match(MatchId { epoch: 1, nth: 1 }),
+            to: (![3, u64::MAX].contains(&player.0)).then_some(run),
+        });
+        let (mut moved, mut arrived) = (Vec::new(), Vec::new());
+        let mut reported = Vec::new();
+        for nth in 0..9 {
+            let mut outputs = node.poll(nth * 1_000, Some(run), &[]);
+            while let Some(output) = outputs.pop() {
+                match output {
+                    MatchOutput::Store(
+                        id,
+                        MatchRequest::ReadTravels {
+                            after, players_max, ..
+                        },
+                    ) => {
+                        let reply = travels_after(&travels, after, players_max);
+                        let reply = ClusterReply::Match(reply);
+                        outputs.extend(node.on_reply(nth * 1_000, id, reply));
+                    }
+                    MatchOutput::Store(id, MatchRequest::EndTravels { players, .. }) => {
+                        reported = players;
+                        let reply = ClusterReply::Match(MatchReply::Done);
+                        outputs.extend(node.on_reply(nth * 1_000, id, reply));
+                    }
+                    MatchOutput::Move(travel) => moved.push(travel.player.0),
+                    MatchOutput::Arrived(player, _) => arrived.push(player.0),
+                    _ => {}
+                }
+            }
+        }
+        moved.sort_unstable();
+        // Seven players are four parts, and nine polls are two rounds and a part. The first part contains the players 0 and 1.
+        assert_eq!(moved, [0, 0, 0, 1, 1, 1, 2, 2, 5, 5, 1 << 63, 1 << 63]);
+        // Each is reported once to the game, and to the store until it is no longer listed.
+        assert_eq!(arrived, [3, u64::MAX]);
+        assert_eq!(reported, [PlayerId(3), PlayerId(u64::MAX)]);
     }
 }

@@ -47,7 +47,8 @@ pub(super) enum MatchWork {
     Abort,
     Matches,
     Instance,
-    Travels,
+    /// The player after which the list begins.
+    Travels(Option<PlayerId>),
     EndTravels,
     Rejoin(Vec<PlayerId>),
 }
@@ -62,7 +63,7 @@ impl MatchWork {
             Self::Abort => MatchKind::Abort,
             Self::Matches => MatchKind::Matches,
             Self::Instance => MatchKind::Instance,
-            Self::Travels => MatchKind::Travels,
+            Self::Travels(_) => MatchKind::Travels,
             Self::EndTravels | Self::Rejoin(_) => MatchKind::Arrive,
         }
     }

@@ -31,9 +31,11 @@ pub(super) fn execute(
         MatchRequest::FormMatch { run, new } => form_match(session, *run, new, at_ms),
         MatchRequest::ReadMatches { run } => read_matches(session, *run),
         MatchRequest::ReadMatch { id } => read_match(session, *id),
-        MatchRequest::ReadTravels { run, players_max } => {
-            read_travels(session, *run, *players_max, at_ms)
-        }
+        MatchRequest::ReadTravels {
+            run,
+            after,
+            players_max,
+        } => read_travels(session, (*run, *after), *players_max, at_ms),
         other => execute_small(session, other, at_ms),
     }
 }
@@ -404,15 +406,15 @@ fn read_match(session: &mut PostgresSession, id: MatchId) -> Result<MatchReply, 
 
 fn read_travels(
     session: &mut PostgresSession,
-    run: NodeRun,
+    (run, after): (NodeRun, Option<PlayerId>),
     players_max: usize,
     at_ms: Option<i64>,
 ) -> Result<MatchReply, ClusterStoreError> {
-    let (node, run) = parameters(run);
+    let ((node, run), after) = (parameters(run), after.map(|player| player.0 as i64));
     let rows = session.query(
         "SELECT _player, _match_epoch, _match_nth, _home_node, _home_scene, _to_node, _to_run FROM cluster_travels($1, $2, $3)
-            ORDER BY _player < 0, _player LIMIT $4",
-        &[&node, &run, &at_ms, &(players_max as i64)],
+            WHERE $5::BIGINT IS NULL OR (_player < 0, _player) > ($5 < 0, $5) ORDER BY _player < 0, _player LIMIT $4",
+        &[&node, &run, &at_ms, &(players_max as i64), &after],
     )?;
     let travels = rows.iter().map(|row| {
         let player: i64 = column(row, 0)?;

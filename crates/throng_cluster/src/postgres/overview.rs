@@ -1,8 +1,9 @@
 //! Reads of the rows for operators.
 
 use throng_core::ids::PlayerId;
+use tokio_postgres::Row;
 
-use super::{PostgresRows, column, run_at};
+use super::{PostgresRows, column, first, run_at};
 use crate::ids::{ClusterRecord, NodeRun};
 use crate::store::ClusterStoreError;
 
@@ -15,6 +16,8 @@ pub struct NodeOverview {
     pub run: NodeRun,
     /// Whether it is alive: it has not ended, and its heartbeat is in time.
     pub is_alive: bool,
+    /// Whether it has ended, or others have declared it dead. Otherwise it is late if it is not alive.
+    pub is_dead: bool,
     /// The age of its heartbeat by the clock of the server, in milliseconds.
     pub heartbeat_age_ms: u64,
     /// The load of its last heartbeat.
@@ -23,6 +26,74 @@ pub struct NodeOverview {
     pub is_draining: bool,
     /// The players that its newest run owns, adopted or not.
     pub players: u64,
+    /// The scenes that its newest run owns.
+    pub scenes: u64,
+}
+
+/// The row of a scene.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SceneOverview {
+    /// Its name.
+    pub name: String,
+    /// The name of the node that owns it, dead or alive.
+    pub node: Option<String>,
+    /// Whether it runs: the run that owns it is alive.
+    pub is_running: bool,
+    /// The name of the node that runs it while that node is alive.
+    pub pinned_to: Option<String>,
+    /// The number of changes of its owner.
+    pub epoch: u64,
+}
+
+/// A player whose new owner has not adopted it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandOffOverview {
+    /// The player.
+    pub player: PlayerId,
+    /// The name of the node that owned it before, dead or alive.
+    pub from: String,
+    /// The name of the node that has to adopt it.
+    pub to: String,
+    /// Whether the run that has to adopt it is alive.
+    pub is_target_alive: bool,
+    /// Time since its owner changed, by the clock of the server, in milliseconds.
+    pub age_ms: u64,
+}
+
+/// The numbers of tickets and matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MatchCounts {
+    /// Tickets that wait for a match.
+    pub waiting_tickets: u64,
+    /// Tickets that are in a match.
+    pub matched_tickets: u64,
+    /// Matches that their nodes have not opened yet.
+    pub formed_matches: u64,
+    /// Open matches.
+    pub ready_matches: u64,
+    /// Players on the way to the node of their match, or home.
+    pub travelling_players: u64,
+}
+
+/// What an operator sees of a cluster: lists of limited lengths, and the numbers of all rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterOverview {
+    /// Nodes: those that are alive first, by name, then the others by the age of their heartbeats.
+    pub nodes: Vec<NodeOverview>,
+    /// The number of all nodes.
+    pub nodes_total: u64,
+    /// Scenes: those that do not run first, then by name.
+    pub scenes: Vec<SceneOverview>,
+    /// The number of all scenes.
+    pub scenes_total: u64,
+    /// Players that go from one node to another, the longest first.
+    pub hand_offs: Vec<HandOffOverview>,
+    /// The number of all players that go from one node to another.
+    pub hand_offs_total: u64,
+    /// Players that log in: a node owns them, and has not adopted them yet.
+    pub logins: u64,
+    /// Tickets and matches.
+    pub matches: MatchCounts,
 }
 
 /// The row of a player.
@@ -36,32 +107,120 @@ pub struct PlayerOverview {
     pub record: ClusterRecord,
 }
 
+const NODES: &str = "SELECT name, node, run, cluster_is_alive(node, run, NULL),
+        greatest(cluster_now_ms(NULL) - heartbeat_ms, 0), load, is_draining, is_dead,
+        (SELECT count(*) FROM cluster_player p WHERE p.node = n.node AND p.run = n.run),
+        (SELECT count(*) FROM cluster_scene s WHERE s.node = n.node AND s.run = n.run)
+    FROM cluster_node n
+    ORDER BY 4 DESC, CASE WHEN NOT cluster_is_alive(node, run, NULL) THEN -heartbeat_ms END, name LIMIT $1";
+
+const SCENES: &str = "SELECT s.name, n.name, coalesce(cluster_is_alive(s.node, s.run, NULL), FALSE), s.pinned_to, s.epoch
+    FROM cluster_scene s LEFT JOIN cluster_node n ON n.node = s.node ORDER BY 3, 1 LIMIT $1";
+
+const HAND_OFFS: &str = "SELECT p.player, before.name, after.name, cluster_is_alive(p.node, p.run, NULL),
+        greatest(cluster_now_ms(NULL) - p.given_ms, 0)
+    FROM cluster_player p JOIN cluster_node before ON before.node = p.given_by JOIN cluster_node after ON after.node = p.node
+    WHERE p.node IS NOT NULL AND NOT p.is_adopted ORDER BY p.given_ms, p.player < 0, p.player LIMIT $1";
+
+const COUNTS: &str = "SELECT (SELECT count(*) FROM cluster_node), (SELECT count(*) FROM cluster_scene),
+        (SELECT count(*) FROM cluster_player WHERE node IS NOT NULL AND NOT is_adopted AND given_by IS NOT NULL),
+        (SELECT count(*) FROM cluster_player WHERE node IS NOT NULL AND NOT is_adopted AND given_by IS NULL),
+        (SELECT count(*) FROM cluster_ticket WHERE match_epoch IS NULL AND NOT is_gone),
+        (SELECT count(*) FROM cluster_ticket WHERE match_epoch IS NOT NULL AND NOT is_gone),
+        (SELECT count(*) FROM cluster_match WHERE state < 2 AND state = 0),
+        (SELECT count(*) FROM cluster_match WHERE state < 2 AND state = 1),
+        (SELECT count(*) FROM cluster_match_player WHERE is_travelling)";
+
+fn node_of(row: &Row) -> Result<NodeOverview, ClusterStoreError> {
+    let (age_ms, load): (i64, i64) = (column(row, 4)?, column(row, 5)?);
+    let (players, scenes): (i64, i64) = (column(row, 8)?, column(row, 9)?);
+    Ok(NodeOverview {
+        name: column(row, 0)?,
+        run: run_at(row, 1)?,
+        is_alive: column(row, 3)?,
+        is_dead: column(row, 7)?,
+        heartbeat_age_ms: age_ms as u64,
+        load: load as u64,
+        is_draining: column(row, 6)?,
+        players: players as u64,
+        scenes: scenes as u64,
+    })
+}
+
+fn scene_of(row: &Row) -> Result<SceneOverview, ClusterStoreError> {
+    let epoch: i64 = column(row, 4)?;
+    Ok(SceneOverview {
+        name: column(row, 0)?,
+        node: column(row, 1)?,
+        is_running: column(row, 2)?,
+        pinned_to: column(row, 3)?,
+        epoch: epoch as u64,
+    })
+}
+
+fn hand_off_of(row: &Row) -> Result<HandOffOverview, ClusterStoreError> {
+    let (player, age_ms): (i64, i64) = (column(row, 0)?, column(row, 4)?);
+    Ok(HandOffOverview {
+        player: PlayerId(player as u64),
+        from: column(row, 1)?,
+        to: column(row, 2)?,
+        is_target_alive: column(row, 3)?,
+        age_ms: age_ms as u64,
+    })
+}
+
 impl PostgresRows {
     /// All nodes, by ascending name. O(nodes + players).
     ///
     /// # Errors
     /// [`ClusterStoreError`].
     pub fn read_node_overview(&mut self) -> Result<Vec<NodeOverview>, ClusterStoreError> {
-        let rows = self.session()?.query(
-            "SELECT name, node, run, cluster_is_alive(node, run, NULL), greatest(cluster_now_ms(NULL) - heartbeat_ms, 0),
-                (SELECT count(*) FROM cluster_player p WHERE p.node = n.node AND p.run = n.run), load, is_draining
-             FROM cluster_node n ORDER BY name",
-            &[],
-        )?;
-        let node = |row| -> Result<NodeOverview, ClusterStoreError> {
-            let (age_ms, players): (i64, i64) = (column(row, 4)?, column(row, 5)?);
-            let load: i64 = column(row, 6)?;
-            Ok(NodeOverview {
-                name: column(row, 0)?,
-                run: run_at(row, 1)?,
-                is_alive: column(row, 3)?,
-                heartbeat_age_ms: age_ms as u64,
-                load: load as u64,
-                is_draining: column(row, 7)?,
-                players: players as u64,
-            })
+        let rows = self.session()?.query(NODES, &[&None::<i64>])?;
+        let nodes = rows.iter().map(node_of);
+        let mut nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+        nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(nodes)
+    }
+
+    /// Nodes, scenes, hand-offs in flight, tickets and matches; `rows_max` of each list. A few statements, each with its own view of the rows:
+    /// a number can differ from a list. O(nodes + scenes + players + tickets + open matches).
+    ///
+    /// # Errors
+    /// [`ClusterStoreError`].
+    pub fn read_cluster_overview(
+        &mut self,
+        rows_max: usize,
+    ) -> Result<ClusterOverview, ClusterStoreError> {
+        let session = self.session()?;
+        let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+        let nodes = session.query(NODES, &[&rows_max])?;
+        let scenes = session.query(SCENES, &[&rows_max])?;
+        let hand_offs = session.query(HAND_OFFS, &[&rows_max])?;
+        let counts = session.query(COUNTS, &[])?;
+        let counts = first(&counts)?;
+        let count = |nth| -> Result<u64, ClusterStoreError> {
+            let count: i64 = column(counts, nth)?;
+            Ok(count as u64)
         };
-        rows.iter().map(node).collect()
+        Ok(ClusterOverview {
+            nodes: nodes.iter().map(node_of).collect::<Result<_, _>>()?,
+            scenes: scenes.iter().map(scene_of).collect::<Result<_, _>>()?,
+            hand_offs: hand_offs
+                .iter()
+                .map(hand_off_of)
+                .collect::<Result<_, _>>()?,
+            nodes_total: count(0)?,
+            scenes_total: count(1)?,
+            hand_offs_total: count(2)?,
+            logins: count(3)?,
+            matches: MatchCounts {
+                waiting_tickets: count(4)?,
+                matched_tickets: count(5)?,
+                formed_matches: count(6)?,
+                ready_matches: count(7)?,
+                travelling_players: count(8)?,
+            },
+        })
     }
 
     /// All players with their records, by ascending id. For checks, not for play: O(players and their bytes).

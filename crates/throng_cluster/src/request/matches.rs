@@ -263,6 +263,8 @@ pub enum MatchRequest {
     ReadTravels {
         /// The run that sends the request.
         run: NodeRun,
+        /// Only players after this one. So players whose hand-off fails do not hide others behind the maximum.
+        after: Option<PlayerId>,
         /// Maximum number of players.
         players_max: usize,
     },

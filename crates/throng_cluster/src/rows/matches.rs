@@ -1,6 +1,7 @@
 //! The rows of matches, in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use throng_core::ids::PlayerId;
 
@@ -165,9 +166,11 @@ impl MatchRows {
                 self.abort_late(run, matches_max, others)
             }
             MatchRequest::ReadMatch { id } => return self.read_match(id),
-            MatchRequest::ReadTravels { run, players_max } => {
-                return self.read_travels(run, players_max, others);
-            }
+            MatchRequest::ReadTravels {
+                run,
+                after,
+                players_max,
+            } => return self.read_travels((run, after), players_max, others),
             MatchRequest::EndTravels { run, players } => self.end_travels(run, &players, others),
             MatchRequest::Rejoin { run, players } => self.rejoin(run, &players, others),
         };
@@ -610,8 +613,14 @@ impl MatchRows {
         Some(PlayerTravel { player, goal, to })
     }
 
-    fn read_travels(&self, run: NodeRun, players_max: usize, others: &OtherRows<'_>) -> MatchReply {
-        let travelling = self.travelling.iter();
+    fn read_travels(
+        &self,
+        (run, after): (NodeRun, Option<PlayerId>),
+        players_max: usize,
+        others: &OtherRows<'_>,
+    ) -> MatchReply {
+        let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let travelling = self.travelling.range((first, Bound::Unbounded));
         let travels = travelling.filter_map(|player| self.travel(run, *player, others));
         MatchReply::Travels(travels.take(players_max).collect())
     }

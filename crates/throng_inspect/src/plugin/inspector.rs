@@ -20,7 +20,7 @@ use crate::protocol::{
     ActionPreset, InspectCounters, InspectReply, InspectRequest, InspectStats, InspectStatus,
     PaceRequest, PageUpdate, REQUESTS_MAX, Requester, RunPace,
 };
-use crate::routes::InspectAccess;
+use crate::routes::{InspectAccess, is_page_token};
 use crate::server::{InspectServer, InspectedListener, PagePermissions};
 use throng::memory::memory_by_module;
 use throng::session::Sessions;
@@ -210,13 +210,12 @@ pub fn open_inspector(
     world: &mut World,
     settings: InspectSettings,
 ) -> Result<InspectAddresses, InspectError> {
-    if let Some(token) = &settings.token {
-        let fits = (8..=128).contains(&token.len());
-        if !fits || !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Err(InspectError::InvalidToken {
-                length: token.chars().count(),
-            });
-        }
+    if let Some(token) = settings.token.as_deref()
+        && !is_page_token(token)
+    {
+        return Err(InspectError::InvalidToken {
+            length: token.chars().count(),
+        });
     }
     if let (Some(address), None) = (settings.page, &settings.token)
         && !address.ip().is_loopback()

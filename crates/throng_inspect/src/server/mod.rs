@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 
 use admission::AcceptedPort;
 use pages::PageConnections;
+pub(super) use requests::deny;
 
 use super::admin::AdminAccess;
 use super::exposition::MetricFamily;

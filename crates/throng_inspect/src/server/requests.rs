@@ -117,7 +117,8 @@ async fn respond(
     answer
 }
 
-fn deny(denied: RouteDenied) -> HttpResponse {
+/// The reply to a request that is refused.
+pub(crate) fn deny(denied: RouteDenied) -> HttpResponse {
     let (status, word) = match denied {
         RouteDenied::Unknown => (StatusCode::NOT_FOUND, "there is no such page\n"),
         RouteDenied::Busy => (

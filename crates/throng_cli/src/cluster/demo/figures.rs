@@ -325,6 +325,8 @@ mod tests {
             heartbeat_age_ms: 10,
             load: 0,
             is_draining: false,
+            is_dead: false,
+            scenes: 0,
             players: 10,
         };
         state.nodes = (1..=16).map(node).collect();
