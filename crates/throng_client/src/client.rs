@@ -97,7 +97,8 @@ impl Client {
     }
 
     /// The same as [`resume`](Self::resume), but begins with the address of the token that follows the current one, and tries the current
-    /// one last. For a game with several gateways: if this one is silent, the session continues at the next one.
+    /// one last. For a game with several gateways: if this one is silent, the session continues at the next one. Wait longer after each
+    /// attempt, until packets arrive again: a gateway that many clients have just come to is slow.
     ///
     /// ```no_run
     /// # use std::time::Duration;

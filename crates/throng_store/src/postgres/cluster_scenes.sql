@@ -3,17 +3,9 @@
 ALTER TABLE cluster_node ADD COLUMN load BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE cluster_node ADD COLUMN is_draining BOOLEAN NOT NULL DEFAULT FALSE;
 ALTER TABLE cluster_node ADD COLUMN steady_since_ms BIGINT NOT NULL DEFAULT 0;
-ALTER TABLE cluster_player ADD COLUMN given_by INTEGER;
-ALTER TABLE cluster_player ADD COLUMN given_ms BIGINT NOT NULL DEFAULT 0;
-COMMENT ON COLUMN cluster_player.given_by IS 'the node that owned it before; NULL: nobody';
-COMMENT ON COLUMN cluster_player.given_ms IS 'the last change of the owner, Unix time of the server; for operators only';
 COMMENT ON COLUMN cluster_node.steady_since_ms IS 'start of the time in which all its heartbeats were in time, Unix time of the server';
 COMMENT ON COLUMN cluster_node.load IS 'the load in its last heartbeat, in units of the game';
 COMMENT ON COLUMN cluster_node.is_draining IS 'it gives up its scenes and claims none; a new process of the node does not drain';
-CREATE OR REPLACE FUNCTION cluster_give(_player BIGINT, _node INTEGER, _run BIGINT) RETURNS VOID LANGUAGE sql AS
-    'UPDATE cluster_player SET given_by = node, given_ms = cluster_now_ms(NULL), node = _node, run = _run, epoch = epoch + 1,
-        is_adopted = FALSE WHERE player = _player';
-
 CREATE TABLE cluster_scene (
     name TEXT COLLATE "C" PRIMARY KEY,
     specification BYTEA NOT NULL,

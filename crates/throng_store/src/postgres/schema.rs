@@ -75,7 +75,7 @@ ALTER TABLE server ADD COLUMN lease_ms BIGINT NOT NULL DEFAULT 0;
 COMMENT ON COLUMN server.seen_ms IS 'when it enrolled, saved or renewed last; 0: it ended';
 COMMENT ON COLUMN server.lease_ms IS 'for how long its name is in use after that';
 ", include_str!("cluster.sql"), concat!(include_str!("cluster_scenes.sql"), include_str!("cluster_matches.sql")),
-    include_str!("cluster_groups.sql")];
+    concat!(include_str!("cluster_groups.sql"), include_str!("cluster_overview.sql"))];
 
 /// The version of a schema after all migrations.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

@@ -116,9 +116,11 @@ impl DemoWalker {
             self.retry_at = Some(now + RETRY_DELAY);
             return Ok(());
         }
-        if self.gateways.len() > 1 && self.client.silence() >= SILENCE {
+        // Longer after each attempt: a gateway that many clients have just come to is slow.
+        let patience = SILENCE * 2_u32.pow(self.attempts.min(4));
+        if self.gateways.len() > 1 && self.client.silence() >= patience {
             events.push(DemoWalkerEvent::Disconnected("silent gateway".to_owned()));
-            self.attempts = 1;
+            self.attempts += 1;
             let resumed = self.client.resume_elsewhere();
             return self.resumed(resumed);
         }

@@ -35,11 +35,11 @@ pub(super) struct Destination {
 pub(super) struct WorldHooks(pub ClusterWorld);
 
 impl WorldHooks {
-    fn new_player(&self) -> TravellerRecord {
+    fn new_player(&self, player: PlayerId) -> TravellerRecord {
         let world = &self.0.0;
         TravellerRecord {
             gold: world.gold,
-            scene: world.start.clone(),
+            scene: world.start_of(player).to_owned(),
             at_m: world.start_at_m,
             in_match: None,
         }
@@ -65,7 +65,7 @@ impl PlayerHooks for WorldHooks {
 
     fn on_receive(&self, world: &mut World, player: PlayerId, record: &ClusterRecord) -> Entity {
         let state = if record.revision == 0 {
-            self.new_player()
+            self.new_player(player)
         } else {
             match TravellerRecord::from_bytes(&record.bytes) {
                 Some(state) => state,

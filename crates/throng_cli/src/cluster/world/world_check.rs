@@ -142,11 +142,15 @@ fn check_start(world: &WorldFile) -> Result<(), WorldProblem> {
         let message = format!("start: no scene has the name `{}`", world.start);
         return Err(problem(message, &["start:", &quoted(&world.start)]));
     };
-    if !is_inside(world.start_at_m, start) {
-        let message = outside("start_at_m", world.start_at_m, start);
-        return Err(problem(message, &["start_at_m"]));
+    let others = world.scenes.iter().filter(|_| world.start_everywhere);
+    let mut starts = [start].into_iter().chain(others);
+    match starts.find(|scene| !is_inside(world.start_at_m, scene)) {
+        Some(scene) => {
+            let message = outside("start_at_m", world.start_at_m, scene);
+            Err(problem(message, &["start_at_m"]))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn check_scene(world: &WorldFile, scene: &WorldScene) -> Result<(), WorldProblem> {
@@ -275,7 +279,7 @@ mod tests {
 )"#;
 
     /// What is replaced in the world, by what, and where and how this is reported.
-    const CASES: [(&str, &str, &str, &str); 18] = [
+    const CASES: [(&str, &str, &str, &str); 19] = [
         (
             "start: \"a\"",
             "start: \"c\"",
@@ -348,6 +352,12 @@ mod tests {
             "speed_m_s: 0, start: ",
             "2:5",
             "speed_m_s: expected 0.5 to 50",
+        ),
+        (
+            "start_at_m: (10, 10),",
+            "start_at_m: (35, 10), start_everywhere: true,",
+            "2:17",
+            "start_at_m: expected a place in `b`",
         ),
         (
             "mode: \"duel\"",

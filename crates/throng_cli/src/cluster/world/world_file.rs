@@ -3,6 +3,7 @@
 use glam::Vec2;
 use serde::Deserialize;
 use throng_core::hash::StateHasher;
+use throng_core::ids::PlayerId;
 
 /// A world of several scenes.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -14,6 +15,9 @@ pub(in crate::cluster) struct WorldFile {
     /// The scene of new players, and their place in it, in metres.
     pub start: String,
     pub start_at_m: Vec2,
+    /// Whether new players start in all scenes in turn, at that place, and not only in `start`.
+    #[serde(default)]
+    pub start_everywhere: bool,
     /// The gold of a new player.
     #[serde(default = "gold")]
     pub gold: u32,
@@ -96,6 +100,14 @@ impl WorldFile {
     /// A scene by its name.
     pub fn scene(&self, name: &str) -> Option<&WorldScene> {
         self.scenes.iter().find(|scene| scene.name == name)
+    }
+
+    /// The scene of a new player.
+    pub fn start_of(&self, player: PlayerId) -> &str {
+        let turn = player.0 % self.scenes.len().max(1) as u64;
+        let in_turn = self.scenes.get(turn as usize);
+        let in_turn = in_turn.filter(|_| self.start_everywhere);
+        in_turn.map_or(&self.start, |scene| &scene.name)
     }
 
     /// A mode by its name.
