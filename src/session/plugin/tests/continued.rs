@@ -1,10 +1,10 @@
 //! Clients that come from another server process, or are taken over by one, on the same connection.
 
-use super::lifecycle::{controls, drop_connection, log_in, settings, state};
+use super::lifecycle::{controls, drop_connection, log_in, settings, state, token};
 use super::*;
 use crate::inbox::ContinuedConnection;
 use crate::session::{Ban, BanTarget, SessionState};
-use crate::wire::{ClientInput, SessionNotice};
+use crate::wire::{ClientInput, ResumeToken, SessionNotice};
 
 fn continuing(last_message: u16, last_input: Option<u16>) -> ConnectionInfo {
     let continued = ContinuedConnection {
@@ -199,4 +199,75 @@ fn banned_player_does_not_continue() {
     let client = arrive(&mut app, continuing(5, None));
     assert_eq!(state(&app, client), None);
     assert_eq!(written::<LoggedIn>(&app), []);
+}
+
+const FORMER: ResumeToken = ResumeToken([5; 16]);
+
+/// A client that resumes the session of player 7 in another process with its token, after the next tick.
+fn resume_former(app: &mut App, connected: ConnectionInfo, token: ResumeToken) -> ClientId {
+    let transport = app.world().resource::<TransportHandle>().clone();
+    let client = transport.connect(connected.without_loading()).unwrap();
+    let resume = ClientMessage::Resume {
+        player: 7,
+        token,
+        received: Some(1_000),
+    };
+    send(app, client, resume);
+    app.update();
+    client
+}
+
+fn allow_former(app: &mut App, ticks: u64) {
+    let until_tick = app.world().resource::<crate::sim::SimTick>().0 + ticks;
+    let mut sessions = app.world_mut().resource_mut::<Sessions>();
+    sessions.allow_resume(PlayerId(7), FORMER, until_tick);
+}
+
+#[test]
+fn former_token_resumes_until_a_newer_one_is_used() {
+    let (mut app, _) = settings(|_| ());
+    allow_former(&mut app, 1_000);
+    let verified = || ConnectionInfo::player(7).resuming_only(true);
+    let sessions = |app: &App| app.world().resource::<Sessions>().resume_token(PlayerId(7));
+    assert_eq!(sessions(&app), Some(FORMER));
+    let first = resume_former(&mut app, verified(), FORMER);
+    assert_eq!(state(&app, first), Some(SessionState::InWorld));
+    assert_eq!(written::<LoggedIn>(&app).len(), 1);
+    assert_ne!(sessions(&app), Some(FORMER));
+    // Its new token was lost with the connection.
+    let second = resume_former(&mut app, verified(), FORMER);
+    assert_eq!(state(&app, second), Some(SessionState::InWorld));
+    assert_eq!(state(&app, first), None);
+    let newest = token(&app, second);
+    let third = resume_former(&mut app, verified(), newest);
+    assert_eq!(state(&app, third), Some(SessionState::InWorld));
+    let late = resume_former(&mut app, verified(), FORMER);
+    assert_eq!(state(&app, late), Some(SessionState::Connecting));
+    assert_eq!(state(&app, third), Some(SessionState::InWorld));
+}
+
+#[test]
+fn former_token_is_refused_to_others_and_later() {
+    let (mut app, _) = settings(|_| ());
+    let refused = |app: &mut App, connected, token| {
+        let client = resume_former(app, connected, token);
+        assert_eq!(state(app, client), Some(SessionState::Connecting));
+    };
+    let verified = || ConnectionInfo::player(7);
+    refused(&mut app, verified(), FORMER);
+    allow_former(&mut app, 6);
+    refused(&mut app, ConnectionInfo::unknown(), FORMER);
+    refused(&mut app, ConnectionInfo::player(8), FORMER);
+    refused(&mut app, verified(), ResumeToken([0; 16]));
+    for _ in 0..6 {
+        app.update();
+    }
+    refused(&mut app, verified(), FORMER);
+    // It ends with the session of the player.
+    allow_former(&mut app, 1_000);
+    let client = resume_former(&mut app, verified(), FORMER);
+    assert_eq!(state(&app, client), Some(SessionState::InWorld));
+    disconnect(app.world_mut(), client, LogoutReason::Kicked);
+    app.update();
+    refused(&mut app, verified(), FORMER);
 }

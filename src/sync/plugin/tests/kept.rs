@@ -587,7 +587,7 @@ fn announcements_about_kept_objects_are_for_viewers() {
 fn state_without_kept_objects_hashes_as_before() {
     let mut words = Vec::new();
     KeptObjects::default().hash_state(&mut |word| words.push(word));
-    assert_eq!(words, []);
+    assert!(words.is_empty(), "{words:?}");
     use crate::sim::StateHasher;
     let hash = |viewable: Viewable| {
         let mut hasher = StateHasher::default();

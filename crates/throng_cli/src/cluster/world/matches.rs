@@ -27,7 +27,7 @@ use super::world_file::WorldFile;
 const QUEUE_AGAIN_S: f64 = 10.0;
 
 /// Time after which a player goes home by itself if it hears nothing of its match, in seconds.
-const SILENCE_S: f64 = 20.0;
+const SILENCE_S: f64 = 5.0;
 
 /// A player that has queued for a match.
 #[derive(Component)]
