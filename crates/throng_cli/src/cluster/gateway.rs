@@ -15,7 +15,7 @@ use throng_cluster::{BusPeer, ClientGateway, GatewayId, GatewaySettings};
 use throng_inspect::MetricsServer;
 
 use super::bus_args::{BusArguments, connect};
-use super::{SIGNAL_INTERVAL, metrics};
+use super::{LOOPBACK_REQUESTS_PER_S, SIGNAL_INTERVAL, metrics};
 use crate::address::address;
 use crate::key_file::KeyFile;
 use crate::key_reload::KeyReloader;
@@ -27,9 +27,6 @@ const CLOSE_TIME: Duration = Duration::from_millis(200);
 
 /// A client that hears nothing for a few times as long can try another gateway. While its node is away, a client gets no other packets.
 const KEEP_ALIVE_US: u64 = 250_000;
-
-/// Limit of connect requests per second from one loopback address, as of `throng serve`.
-pub(super) const LOOPBACK_REQUESTS_PER_S: u32 = 4_096;
 
 /// Arguments of `throng gateway`.
 #[derive(Debug, clap::Args)]

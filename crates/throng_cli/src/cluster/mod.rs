@@ -34,6 +34,9 @@ pub(super) use gateway::GatewayCommand;
 pub(super) use node::NodeCommand;
 use status::{Drain, Status};
 
+/// Limit of connect requests per second from one loopback address, as of `throng serve`.
+const LOOPBACK_REQUESTS_PER_S: u32 = 4_096;
+
 /// Between two looks at signals.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 

@@ -17,10 +17,9 @@ use throng_cluster::{
 use throng_inspect::{AppMetrics, InspectPlugin, InspectSettings, ServerHealth, open_inspector};
 
 use super::bus_args::{BusArguments, connect};
-use super::gateway::LOOPBACK_REQUESTS_PER_S;
-use super::metrics;
 use super::store_args::StoreArguments;
 use super::world::{ClusterWorld, OpenScenes, WorldAtRest, WorldFile, WorldGamePlugin};
+use super::{LOOPBACK_REQUESTS_PER_S, metrics};
 use crate::key_file::KeyFile;
 use crate::mirror_check::MirrorCheckServer;
 use crate::seconds::seconds;

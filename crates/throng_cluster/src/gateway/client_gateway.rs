@@ -254,7 +254,7 @@ mod tests {
         fn close(&mut self, client: ClientId, _: CloseReason) {
             let handler = self.handler.clone();
             let endpoint = thread::spawn(move || {
-                let other = ConnectionInfo::player(PlayerId(8));
+                let other = ConnectionInfo::player(8);
                 handler.connect(other)
             });
             endpoint.join().unwrap();
@@ -267,12 +267,14 @@ mod tests {
         let own = BusPeer::Gateway(GatewayId::of_name("g1"));
         let transport = Box::new(LocalBus::default().join(own));
         let bus = MessageBus::new(transport, ClusterKey::new(&[7; 32]), own, 1);
-        let mut gateway = ClientGateway::new(GatewaySettings::default(), bus, 1);
+        let settings = GatewaySettings {
+            login_nodes: [ClusterNodeId(1)].into(),
+            ..GatewaySettings::default()
+        };
+        let mut gateway = ClientGateway::new(settings, bus, 1);
         let (closed, closes) = channel();
         let handler = gateway.handler();
-        let client = handler
-            .connect(ConnectionInfo::player(PlayerId(7)))
-            .unwrap();
+        let client = handler.connect(ConnectionInfo::player(7)).unwrap();
         gateway
             .start(Box::new(EndpointSink { handler, closed }))
             .unwrap();

@@ -19,31 +19,19 @@ use throng_matchmaking::{MatchModeSettings, ModeError};
 
 use super::ClusterWorld;
 use super::player_record::PLACE_MATCH;
-use super::players::{Destination, Place, whereabouts};
+use super::players::Place;
 use super::scenes::{ClosingScene, TILE_M};
+use super::whereabouts::{Destination, MatchGuest, SILENCE_S, whereabouts};
 use super::world_file::WorldFile;
 
 /// Time after which a player may queue again, in seconds. A ticket that still waits is not replaced.
 const QUEUE_AGAIN_S: f64 = 10.0;
-
-/// Time after which a player goes home by itself if it hears nothing of its match, in seconds.
-const SILENCE_S: f64 = 5.0;
 
 /// A player that has queued for a match.
 #[derive(Component)]
 pub(super) struct QueuedPlayer {
     /// The tick from which on it may queue again.
     again_at: u64,
-}
-
-/// A player in a match, or on its way to it.
-#[derive(Component, Clone, Debug)]
-pub(super) struct MatchGuest {
-    pub id: MatchId,
-    /// The place that it returns to.
-    pub home: Destination,
-    /// The tick at which it returns by itself.
-    until: u64,
 }
 
 /// The matches of this node.
@@ -67,18 +55,6 @@ impl WorldFile {
         });
         let settings: Vec<ClusterModeSettings> = settings.collect();
         MatchNode::new(&settings, MatcherSettings::default()).map(Some)
-    }
-
-    fn ticks(&self, seconds: f64) -> u64 {
-        (seconds * self.tick_hz).ceil() as u64
-    }
-}
-
-impl MatchGuest {
-    /// A player that has arrived from another node.
-    pub fn arrived(id: MatchId, home: Destination, world: &WorldFile, tick: u64) -> Self {
-        let until = tick + world.ticks(SILENCE_S);
-        Self { id, home, until }
     }
 }
 
@@ -129,7 +105,7 @@ fn open_match(world: &mut World, entry: &MatchEntry) -> Result<(), Box<dyn std::
     Ok(())
 }
 
-/// Closes an instance. Its players stay in it until they are told where to go.
+/// Closes an instance. Its players stay in it until they know where to go.
 fn close_match(world: &mut World, id: MatchId) {
     let closing = world.resource_mut::<OpenMatches>().0.remove(&id);
     if let Some(mut scene) = closing.and_then(|open| world.get_entity_mut(open.scene).ok()) {
@@ -198,7 +174,7 @@ pub(super) fn enter_matches(world: &mut World, mut cursor: Local<MessageCursor<M
             continue;
         };
         let home = whereabouts(world, entity);
-        let mut guest = MatchGuest::arrived(id, home, &file, tick);
+        let mut guest = MatchGuest::on_its_way(id, home, &file, tick);
         let instance = world.resource::<OpenMatches>().0.get(&id);
         let instance = instance.filter(|_| moves_to.is_none());
         let instance = instance.map(|open| (open.scene, open.ends_at));

@@ -13,6 +13,7 @@
 //! | `player_record` | what is saved of a player, and goes with it to another node |
 //! | `scenes` | the scenes that this node runs, and their NPCs |
 //! | `players` | players arrive and leave |
+//! | `whereabouts` | where players are, and where they go to |
 //! | `travel` | players go to other scenes |
 //! | `matches` | players queue for matches, and play them in instances |
 //! | `trade` | players exchange gold |
@@ -25,6 +26,7 @@ mod players;
 mod scenes;
 mod trade;
 mod travel;
+mod whereabouts;
 mod world_check;
 mod world_file;
 mod world_load;

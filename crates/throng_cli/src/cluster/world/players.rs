@@ -1,14 +1,13 @@
 //! Players arrive and leave.
 
 use bevy_ecs::prelude::*;
-use glam::Vec2;
 use throng::prelude::*;
 use throng_cluster::{ClusterRecord, PlayerHooks};
 
 use super::ClusterWorld;
-use super::matches::MatchGuest;
 use super::player_record::{PLACE_WAITING, TravellerRecord};
 use super::scenes::OpenScenes;
+use super::whereabouts::{Destination, MatchGuest, whereabouts};
 
 /// Coins of a player.
 #[derive(Component, Clone, Copy, Debug, Replicate)]
@@ -23,13 +22,6 @@ pub(in crate::cluster) struct Place(pub u16);
 /// A record that this program cannot read, such as one of a newer version. It is saved as it was, and its player stays in the waiting room.
 #[derive(Component)]
 struct UnreadRecord(Vec<u8>);
-
-/// Where a player is on its way to.
-#[derive(Component, Clone, Debug)]
-pub(super) struct Destination {
-    pub scene: String,
-    pub at_m: Vec2,
-}
 
 /// How players become records and the other way round.
 pub(super) struct WorldHooks(pub ClusterWorld);
@@ -96,7 +88,7 @@ impl PlayerHooks for WorldHooks {
             match state.in_match {
                 Some(id) => {
                     let tick = world.resource::<SimTick>().0;
-                    let guest = MatchGuest::arrived(id, destination, &self.0.0, tick);
+                    let guest = MatchGuest::on_its_way(id, destination, &self.0.0, tick);
                     world.entity_mut(entity).insert(guest);
                 }
                 None => _ = world.entity_mut(entity).insert(destination),
@@ -122,23 +114,6 @@ fn keep_unread(world: &mut World, player: PlayerId, record: &ClusterRecord) -> E
         UnreadRecord(record.bytes.clone()),
     );
     world.spawn((own, place, Viewer::default())).id()
-}
-
-/// The scene of a player and its place there. Of a player on its way, those that it goes to; of one in a match, those that it returns to.
-pub(super) fn whereabouts(world: &World, player: Entity) -> Destination {
-    if let Some(guest) = world.get::<MatchGuest>(player) {
-        return guest.home.clone();
-    }
-    if let Some(destination) = world.get::<Destination>(player) {
-        return destination.clone();
-    }
-    let scene = world.get::<InScene>(player).map(|scene| scene.0);
-    let name = scene.and_then(|scene| world.get::<SimScene>(scene));
-    let at_m = world.get::<Position>(player).map(|at| at.0);
-    Destination {
-        scene: name.map_or_else(String::new, |scene| scene.name().to_owned()),
-        at_m: at_m.unwrap_or_default(),
-    }
 }
 
 #[cfg(test)]

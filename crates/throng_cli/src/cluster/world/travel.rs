@@ -6,9 +6,9 @@ use throng::world::SceneObjects;
 use throng_cluster::{ClusterPlayer, ClusterScenes, FrozenPlayer, PlayerMove};
 
 use super::ClusterWorld;
-use super::matches::MatchGuest;
-use super::players::{Destination, Place};
+use super::players::Place;
 use super::scenes::{ClosingScene, OpenScenes};
+use super::whereabouts::{Destination, MatchGuest};
 
 /// Players that this node may change.
 type FreePlayers = (With<ClusterPlayer>, Without<FrozenPlayer>);

@@ -115,6 +115,11 @@ impl WorldFile {
         self.modes.iter().find(|mode| mode.name == name)
     }
 
+    /// A time in ticks, rounded up.
+    pub fn ticks(&self, seconds: f64) -> u64 {
+        (seconds * self.tick_hz).ceil() as u64
+    }
+
     /// The number of a scene: its place in the file.
     pub fn number_of(&self, name: &str) -> Option<u16> {
         let at = self.scenes.iter().position(|scene| scene.name == name);

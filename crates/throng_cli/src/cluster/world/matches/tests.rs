@@ -23,7 +23,7 @@ const WORLD: &str = r#"World(
     modes: [Mode(name: "duel", team_players: 1, duration_s: 1, size_m: (20, 20))],
 )"#;
 
-struct Nodes {
+struct WorldNodes {
     servers: Vec<Server>,
     rows: SharedRows,
     clock: Stopwatch,
@@ -52,7 +52,7 @@ fn start(name: &str, rows: &SharedRows, bus: &LocalBus) -> Server {
     server
 }
 
-impl Nodes {
+impl WorldNodes {
     fn new(count: usize) -> Self {
         let (rows, bus) = (SharedRows::default(), LocalBus::default());
         let names = (0..count).map(|nth| format!("n{nth}"));
@@ -91,7 +91,7 @@ fn place(servers: &[Server], player: u64) -> Option<(u16, Vec2)> {
 
 #[test]
 fn players_at_boards_of_two_nodes_play_a_match_and_return() {
-    let mut nodes = Nodes::new(2);
+    let mut nodes = WorldNodes::new(2);
     for (server, player) in nodes.servers.iter().zip([7, 8]) {
         let players = server.world().resource::<ClusterPlayers>();
         players.log_in(PlayerId(player));
@@ -111,7 +111,7 @@ fn players_at_boards_of_two_nodes_play_a_match_and_return() {
 
 #[test]
 fn player_that_hears_nothing_of_its_match_returns() {
-    let mut nodes = Nodes::new(1);
+    let mut nodes = WorldNodes::new(1);
     let home = TravellerRecord {
         gold: 5,
         scene: "town".to_owned(),
