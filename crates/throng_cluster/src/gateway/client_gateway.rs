@@ -267,11 +267,13 @@ mod tests {
         let own = BusPeer::Gateway(GatewayId::of_name("g1"));
         let transport = Box::new(LocalBus::default().join(own));
         let bus = MessageBus::new(transport, ClusterKey::new(&[7; 32]), own, 1);
-        let settings = GatewaySettings {
-            login_nodes: [ClusterNodeId(1)].into(),
-            ..GatewaySettings::default()
-        };
-        let mut gateway = ClientGateway::new(settings, bus, 1);
+        let mut gateway = ClientGateway::new(GatewaySettings::default(), bus, 1);
+        // A client waits for the node of its player.
+        gateway.shared.state().routes.on_route(PlayerRoute {
+            player: PlayerId(7),
+            epoch: 1,
+            node: ClusterNodeId(1),
+        });
         let (closed, closes) = channel();
         let handler = gateway.handler();
         let client = handler.connect(ConnectionInfo::player(7)).unwrap();
