@@ -362,10 +362,10 @@ mod tests {
         (
             "mode: \"duel\"",
             "mode: \"raid\"",
-            "9:57",
+            "9:60",
             "board: no mode has the name `raid`",
         ),
-        ("(5, 5)", "(5, 35)", "9:26", "at_m: expected a place in `b`"),
+        ("(5, 5)", "(5, 35)", "9:27", "at_m: expected a place in `b`"),
         (
             "team_players: 1",
             "team_players: 0",
