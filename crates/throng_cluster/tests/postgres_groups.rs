@@ -13,28 +13,13 @@ use std::thread;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use servers::rows::{done, execute_both, heartbeat, opened, requests_wanted, started};
+use servers::rows::{PLAYERS, done, execute_both, heartbeat, opened, requests_wanted, started};
 use throng_cluster::{
     ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, GroupChange, GroupId, GroupKind,
     GroupReply, GroupRequest, NodeRun, PlayerGroup, PostgresRows, RefusedGroup,
 };
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
-
-const PLAYERS: [PlayerId; 12] = [
-    PlayerId(0),
-    PlayerId(1),
-    PlayerId(2),
-    PlayerId(3),
-    PlayerId(4),
-    PlayerId(5),
-    PlayerId(6),
-    PlayerId(7),
-    PlayerId(8),
-    PlayerId(1 << 40),
-    PlayerId(1 << 63),
-    PlayerId(u64::MAX),
-];
 
 fn execute(rows: &mut PostgresRows, request: GroupRequest) -> GroupReply {
     match rows.execute_at(&ClusterRequest::Group(request), Some(0)) {

@@ -12,7 +12,7 @@ use std::thread;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use servers::rows::{execute_both, name_of, opened, requests_wanted, started};
+use servers::rows::{PLAYERS, execute_both, name_of, opened, requests_wanted, started};
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, ClusterTicket, MATCHER_ROLE,
     MatchId, MatchReply, MatchRequest, MatchState, NewMatch, NodeRun, PostgresRows, RefusedMatch,
@@ -20,21 +20,6 @@ use throng_cluster::{
 };
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
-
-const PLAYERS: [PlayerId; 12] = [
-    PlayerId(0),
-    PlayerId(1),
-    PlayerId(2),
-    PlayerId(3),
-    PlayerId(4),
-    PlayerId(5),
-    PlayerId(6),
-    PlayerId(7),
-    PlayerId(8),
-    PlayerId(1 << 40),
-    PlayerId(1 << 63),
-    PlayerId(u64::MAX),
-];
 
 fn request(rows: &mut PostgresRows, request: MatchRequest, at_ms: u64) -> MatchReply {
     match rows.execute_at(&ClusterRequest::Match(request), Some(at_ms)) {

@@ -93,7 +93,7 @@ fn ticket(run: NodeRun, player: PlayerId) -> ClusterTicket {
     }
 }
 
-/// Three scenes, one of which runs on this node.
+/// Three scenes; this node runs one of them.
 fn add_scenes(rows: &mut PostgresRows, run: NodeRun) {
     for name in ["forest", "cave", "town"] {
         let scenes = vec![SceneDeclaration {

@@ -122,6 +122,7 @@ const HAND_OFFS: &str = "SELECT p.player, before.name, after.name, cluster_is_al
     FROM cluster_player p JOIN cluster_node before ON before.node = p.given_by JOIN cluster_node after ON after.node = p.node
     WHERE p.node IS NOT NULL AND NOT p.is_adopted ORDER BY p.given_ms, p.player < 0, p.player LIMIT $1";
 
+/// `state < 2` selects the index of open matches.
 const COUNTS: &str = "SELECT (SELECT count(*) FROM cluster_node), (SELECT count(*) FROM cluster_scene),
         (SELECT count(*) FROM cluster_player WHERE node IS NOT NULL AND NOT is_adopted AND given_by IS NOT NULL),
         (SELECT count(*) FROM cluster_player WHERE node IS NOT NULL AND NOT is_adopted AND given_by IS NULL),

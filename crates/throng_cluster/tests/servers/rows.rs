@@ -4,10 +4,27 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use throng_cluster::{ClusterReply, ClusterRequest, ClusterRows, NodeRun, PostgresRows};
+use throng_core::ids::PlayerId;
 use throng_store::testing::TestSchema;
 
 /// Timeout of requests, long enough for a busy machine.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Players of random requests, also with ids that are negative as integers of Postgres.
+pub const PLAYERS: [PlayerId; 12] = [
+    PlayerId(0),
+    PlayerId(1),
+    PlayerId(2),
+    PlayerId(3),
+    PlayerId(4),
+    PlayerId(5),
+    PlayerId(6),
+    PlayerId(7),
+    PlayerId(8),
+    PlayerId(1 << 40),
+    PlayerId(1 << 63),
+    PlayerId(u64::MAX),
+];
 
 /// Connects to the rows of a schema.
 pub fn opened(schema: &TestSchema) -> PostgresRows {

@@ -20,7 +20,7 @@ use throng_matchmaking::{MatchModeSettings, ModeError};
 use super::ClusterWorld;
 use super::player_record::PLACE_MATCH;
 use super::players::Place;
-use super::scenes::{ClosingScene, TILE_M};
+use super::scenes::{ClosingScene, open_empty_scene};
 use super::whereabouts::{Destination, MatchGuest, SILENCE_S, whereabouts};
 use super::world_file::WorldFile;
 
@@ -95,10 +95,7 @@ fn open_match(world: &mut World, entry: &MatchEntry) -> Result<(), Box<dyn std::
     let tick = world.resource::<SimTick>().0;
     let file = world.resource::<ClusterWorld>().0.clone();
     let mode = file.mode(&entry.mode).ok_or("no mode has this name")?;
-    let tiles = (mode.size_m / TILE_M).round();
-    let tiles = TileMap::new(tiles.x as u32, tiles.y as u32, false)?;
-    let map = SceneMap::new(tiles.into(), TILE_M);
-    let scene = open_scene(world, SceneSpec::new(&mode.name, map.size_m()), map)?;
+    let scene = open_empty_scene(world, &mode.name, mode.size_m)?;
     let ends_at = tick + file.ticks(mode.duration_s);
     let mut open = world.resource_mut::<OpenMatches>();
     open.0.insert(entry.id, OpenMatch { scene, ends_at });
@@ -168,9 +165,11 @@ pub(super) fn enter_matches(world: &mut World, mut cursor: Local<MessageCursor<M
     } in assigned
     {
         let entity = world.resource::<ClusterPlayers>().entity(player);
-        let Some(entity) =
-            entity.filter(|entity| !world.entity(*entity).contains::<FrozenPlayer>())
-        else {
+        let is_free = |entity: &Entity| {
+            let entity = world.get_entity(*entity);
+            entity.is_ok_and(|entity| !entity.contains::<FrozenPlayer>())
+        };
+        let Some(entity) = entity.filter(is_free) else {
             continue;
         };
         let home = whereabouts(world, entity);

@@ -14,7 +14,7 @@ use super::ClusterWorld;
 use super::world_file::{WorldFile, WorldScene};
 
 /// Length of a tile, in metres.
-pub(super) const TILE_M: f32 = 0.5;
+const TILE_M: f32 = 0.5;
 
 /// How fast NPCs walk, in metres per second.
 const NPC_SPEED_M_S: f32 = 1.5;
@@ -113,14 +113,23 @@ pub(super) fn follow_scenes(
 #[derive(Component)]
 pub(super) struct ClosingScene;
 
+/// Opens a scene without walls and objects.
+pub(super) fn open_empty_scene(
+    world: &mut World,
+    name: &str,
+    size_m: Vec2,
+) -> Result<Entity, Box<dyn std::error::Error>> {
+    let tiles = (size_m / TILE_M).round();
+    let tiles = TileMap::new(tiles.x as u32, tiles.y as u32, false)?;
+    let map = SceneMap::new(tiles.into(), TILE_M);
+    Ok(open_scene(world, SceneSpec::new(name, map.size_m()), map)?)
+}
+
 fn open_world_scene(
     world: &mut World,
     scene: &WorldScene,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let tiles = (scene.size_m / TILE_M).round();
-    let tiles = TileMap::new(tiles.x as u32, tiles.y as u32, false)?;
-    let map = SceneMap::new(tiles.into(), TILE_M);
-    let entity = open_scene(world, SceneSpec::new(&scene.name, map.size_m()), map)?;
+    let entity = open_empty_scene(world, &scene.name, scene.size_m)?;
     for _ in 0..scene.npcs {
         let mut streams = world.resource_mut::<RandomStreams>();
         let random = streams.stream("strollers");
