@@ -52,7 +52,7 @@ const EXAMPLES: &str = "Examples:
   throng cluster demo
   throng cluster demo --nodes 3 --gateways 2 --seconds 60 --kill
   throng cluster status --store postgres://throng@localhost/game
-  throng cluster status --serve 127.0.0.1:9200 \
+  throng cluster status --serve 127.0.0.1:9200 \\
       --store postgres://throng@localhost/game
   throng cluster drain n2 --store postgres://throng@localhost/game
 
