@@ -45,6 +45,9 @@ pub struct ListenSettings {
     /// How long a client whose connection was lost may return with its token, in seconds: it then resumes its session. As long as sessions
     /// are kept: `SessionSettings::reconnect_grace_s`.
     pub return_s: u64,
+    /// How long after its expiry a token lets its client resume a session here that it began at another gateway, in seconds. 0 for a server
+    /// without gateways: it has no such sessions.
+    pub late_resume_s: u64,
     /// Limits of UDP clients.
     pub udp: UdpSettings,
     /// Limits of browser clients, and WebTransport.
@@ -60,6 +63,7 @@ impl Default for ListenSettings {
             requests_per_s: 32,
             used_tokens: UsedTokens::default(),
             return_s: 30,
+            late_resume_s: 0,
             udp: UdpSettings::default(),
             #[cfg(feature = "web")]
             web: WebSettings::default(),
@@ -245,6 +249,7 @@ pub(super) fn server_handshake(
         requests_per_s: settings.requests_per_s,
         used_tokens: settings.used_tokens.clone(),
         return_s: settings.return_s,
+        late_resume_s: settings.late_resume_s,
         ..ServerHandshakeSettings::new(settings.protocol_id, public)
     };
     Ok(ServerHandshake::new(gate, keys)?)

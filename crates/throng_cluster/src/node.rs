@@ -87,7 +87,7 @@ pub struct NodeSettings {
     pub route_interval_ms: u64,
     /// The time between two reads of all nodes and scenes.
     pub scene_read_interval_ms: u64,
-    /// How long a new run waits before it claims scenes, so that nodes that start together share them.
+    /// How long a new run waits before it claims scenes if no other node runs any, so that nodes that start together share them.
     pub scene_settle_ms: u64,
     /// The load that a scene adds to the load that its node reports, so that scenes without players are shared, too. It should be equal on all
     /// nodes. Otherwise, several of them claim the same scene, and one gets it.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 #![allow(clippy::print_stdout, reason = "figures")]
 
+mod patience;
 mod servers;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use patience::RowClock;
 use servers::NatsServer;
 use throng_cluster::{
     BusPeer, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore, DriverSettings,
@@ -189,14 +191,14 @@ impl Client {
 
 /// Updates the client until a condition holds. The clock of the rows goes on.
 struct Timeline {
-    clock: Stopwatch,
+    clock: RowClock,
     rows: SharedRows,
 }
 
 impl Timeline {
     fn new() -> Self {
         Self {
-            clock: Stopwatch::start(),
+            clock: RowClock::start(),
             rows: SharedRows::default(),
         }
     }
@@ -209,8 +211,7 @@ impl Timeline {
     ) {
         let mut rounds = 0;
         loop {
-            self.rows
-                .set_now_ms(self.clock.elapsed().as_millis() as u64);
+            self.clock.advance(&self.rows);
             if let Some(client) = client {
                 client.update();
             }

@@ -3,6 +3,7 @@
 //! Without the program `nats-server` nothing is tested; `.ci/with_nats` installs it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod patience;
 mod servers;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
+use patience::RowClock;
 use servers::NatsServer;
 use throng::prelude::*;
 use throng::sync::compare_mirror;
@@ -43,7 +45,7 @@ struct Node {
     scene: Entity,
     port: GatewayPort,
     rows: SharedRows,
-    clock: Stopwatch,
+    clock: RowClock,
     now: Instant,
 }
 
@@ -64,14 +66,13 @@ impl Node {
             scene,
             port,
             rows,
-            clock: Stopwatch::start(),
+            clock: RowClock::start(),
             now: Instant::now(),
         }
     }
 
     fn tick(&mut self) {
-        self.rows
-            .set_now_ms(self.clock.elapsed().as_millis() as u64);
+        self.clock.advance(&self.rows);
         self.server.step(1);
         self.now += Duration::from_millis(10);
         let world = self.server.world_mut();
@@ -150,7 +151,7 @@ fn clients_of(gateways: &[Gateway]) -> Vec<Client> {
     let addresses: Vec<SocketAddr> = gateways.iter().map(|one| one.udp.address()).collect();
     let connect = |player| {
         let claims = TokenClaims {
-            timeout_s: 2,
+            timeout_s: 4,
             ..TokenClaims::new(player, addresses.clone(), unix_ms() / 1_000)
         };
         let token = ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap();

@@ -2,6 +2,7 @@
 //! any gateway.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod patience;
 mod play;
 
 use bevy_ecs::prelude::*;

@@ -1,11 +1,14 @@
 //! Players queue on one app, play a match on any app, and go home afterwards.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod patience;
+
 use std::thread;
 use std::time::Duration;
 
 use bevy_app::{App, FixedMain};
 use bevy_ecs::prelude::*;
+use patience::RowClock;
 use throng_cluster::{
     BusPeer, ClusterKey, ClusterModeSettings, ClusterPlayers, ClusterPlugin, ClusterRecord,
     ClusterStore, DriverSettings, DriverStartError, FrozenPlayer, LocalBus, MatchAssigned,
@@ -13,7 +16,6 @@ use throng_cluster::{
     MatchTicketChanged, MatchTicketInvalid, MatcherSettings, MessageBus, NodeDriver, PlayerHooks,
     SharedRows, TicketOutcome, TicketRating,
 };
-use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
 use throng_matchmaking::MatchModeSettings;
 
@@ -113,7 +115,7 @@ fn start(name: &str, rows: &SharedRows, bus: &LocalBus) -> App {
 struct Apps {
     apps: Vec<App>,
     rows: SharedRows,
-    clock: Stopwatch,
+    clock: RowClock,
 }
 
 impl Apps {
@@ -123,14 +125,13 @@ impl Apps {
         Self {
             apps: names.map(|name| start(&name, &rows, &bus)).collect(),
             rows,
-            clock: Stopwatch::start(),
+            clock: RowClock::start(),
         }
     }
 
     fn until(&mut self, what: &str, condition: impl Fn(&[App]) -> bool) {
         for _ in 0..ROUNDS_MAX {
-            self.rows
-                .set_now_ms(self.clock.elapsed().as_millis() as u64);
+            self.clock.advance(&self.rows);
             for app in &mut self.apps {
                 app.world_mut().run_schedule(FixedMain);
             }

@@ -3,6 +3,7 @@
 //! With a real NATS server only if the program `nats-server` is there; `.ci/with_nats` installs it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod patience;
 mod play;
 mod servers;
 

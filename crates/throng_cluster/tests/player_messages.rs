@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 #![allow(clippy::print_stdout, reason = "figures")]
 
+mod patience;
+
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use bevy_app::{App, FixedMain, FixedUpdate};
 use bevy_ecs::prelude::*;
+use patience::{RowClock, patient_messages};
 use throng_cluster::{
     BusPeer, ClusterAnnounced, ClusterAnnouncement, ClusterKey, ClusterPlayers, ClusterPlugin,
     ClusterRecord, ClusterReply, ClusterRequest, ClusterStore, DriverSettings, LocalBus,
@@ -90,6 +93,7 @@ fn start(store: &Store, bus: &LocalBus, name: &str) -> App {
     settings.node.save_interval_ms = 50;
     settings.nodes_interval = Duration::from_millis(50);
     settings.start_timeout = Duration::from_secs(10);
+    settings.messages = patient_messages();
     let driver = NodeDriver::start(
         &settings,
         || store.open(),
@@ -152,10 +156,9 @@ fn until(
     what: &str,
     condition: impl Fn(&mut Vec<App>) -> bool,
 ) {
-    thread_local!(static CLOCK: Stopwatch = Stopwatch::start());
+    thread_local!(static CLOCK: RowClock = RowClock::start());
     for _ in 0..ROUNDS_MAX {
-        let now_ms = CLOCK.with(|clock| clock.elapsed().as_millis() as u64);
-        clock.set_now_ms(now_ms);
+        CLOCK.with(|time| time.advance(clock));
         for app in apps.iter_mut() {
             app.world_mut().run_schedule(FixedMain);
         }

@@ -3,19 +3,20 @@
 //! Without the program `nats-server` the second part is not tested; `.ci/with_nats` installs it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod patience;
 mod servers;
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use patience::RowClock;
 use servers::NatsServer;
 use throng_cluster::{
     BusEvent, BusPeer, BusTransport, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore,
     DriverSettings, GatewayId, GatewayPort, GatewaySettings, LinkSet, LinkSettings, LocalBus,
     MessageBus, NatsSettings, NatsTransport, NodeDriver, PeerPresence, SharedRows,
 };
-use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
 use throng_net::ConnectionHandler;
 use throng_net::inbox::{ConnectionInfo, DisconnectReason};
@@ -89,17 +90,17 @@ impl ConnectionHandler for AcceptAll {
 }
 
 /// Rows, and the clock that moves their time.
-struct TestRows(SharedRows, Stopwatch);
+struct TestRows(SharedRows, RowClock);
 
 impl TestRows {
     fn new() -> Self {
-        Self(SharedRows::default(), Stopwatch::start())
+        Self(SharedRows::default(), RowClock::start())
     }
 
     /// Waits until this holds.
     fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         for _ in 0..ROUNDS_MAX {
-            self.0.set_now_ms(self.1.elapsed().as_millis() as u64);
+            self.1.advance(&self.0);
             if holds() {
                 return;
             }

@@ -4,6 +4,8 @@
 //! In memory, and with the server of `THRONG_POSTGRES`, if there is one: `.ci/with_postgres cargo test -p throng_cluster` starts it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod patience;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +14,13 @@ use std::time::Duration;
 
 use bevy_app::{App, FixedMain, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::prelude::*;
+use patience::RowClock;
 use throng_cluster::{
     BusPeer, ClusterKey, ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply,
     ClusterRequest, ClusterScenes, ClusterStore, ClusterStoreError, ClusterSystems, DriverSettings,
     FrozenPlayer, LeaveReason, LocalBus, MessageBus, NodeDriver, PlayerHooks, PlayerMove,
     PostgresRows, SceneAssigned, SceneDeclaration, SceneRemoved, SharedRows,
 };
-use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
 
@@ -289,9 +291,9 @@ fn player_follows_its_scene_with_rows_in_memory() {
     let has_ended = ends.clone();
     // The clock of the store in memory.
     let clock = thread::spawn(move || {
-        let begun = Stopwatch::start();
+        let time = RowClock::start();
         while !has_ended.load(Ordering::Acquire) {
-            clock_of.set_now_ms(begun.elapsed().as_millis() as u64);
+            time.advance(&clock_of);
             thread::park_timeout(Duration::from_millis(5));
         }
     });

@@ -1,6 +1,7 @@
 //! Promise: a client in a browser plays at a gateway over a WebSocket, also during hand-offs, and resumes after its connection was lost.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod patience;
 mod play;
 
 use play::nodes::{Carrier, Gold};

@@ -28,6 +28,9 @@ const CLOSE_TIME: Duration = Duration::from_millis(200);
 /// A client that hears nothing for a few times as long can try another gateway. While its node is away, a client gets no other packets.
 const KEEP_ALIVE_US: u64 = 250_000;
 
+/// How long after its expiry the token of a client lets it resume its session here after its own gateway has died, in seconds: a day.
+const LATE_RESUME_S: u64 = 86_400;
+
 /// Arguments of `throng gateway`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -219,6 +222,7 @@ impl GatewayCommand {
     ) -> Result<Endpoints, CliError> {
         let mut settings = ListenSettings {
             public_addresses: self.public.clone(),
+            late_resume_s: LATE_RESUME_S,
             ..ListenSettings::default()
         };
         settings.udp.clients_max = self.clients_max as usize;

@@ -116,6 +116,25 @@ impl PlayerMessenger {
         self.locations.note(player, run);
     }
 
+    /// Notes that a player of this node has moved to another one. Messages that waited for it here follow it. O(messages that wait).
+    pub fn note_departure(&mut self, player: PlayerId, run: NodeRun) {
+        self.note_location(player, run);
+        for arrived in std::mem::take(&mut self.arrived) {
+            let ArrivedMessage::ToPlayers(mut message, from, Some(until_ms)) = arrived else {
+                self.arrived.push_back(arrived);
+                continue;
+            };
+            if let Ok(at) = message.players.binary_search(&player) {
+                message.players.remove(at);
+                let own = message.to(vec![player]);
+                self.push_arrived(ArrivedMessage::ToPlayers(own, from, Some(0)));
+            }
+            if !message.players.is_empty() {
+                self.push_arrived(ArrivedMessage::ToPlayers(message, from, Some(until_ms)));
+            }
+        }
+    }
+
     /// Whether a message is within the limits. Counts a message that is not.
     pub fn accepts(&mut self, players: usize, bytes: usize) -> bool {
         let fits = players <= self.settings.players_max && bytes <= self.settings.bytes_max;

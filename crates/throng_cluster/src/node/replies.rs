@@ -184,6 +184,8 @@ impl ClusterNode {
                 Some(NodeOutput::Wake(to.node))
             }
             ClusterReply::Refused(RefusedWrite::TargetLate) | ClusterReply::Away => {
+                // The target may have died, and its scenes have other owners soon.
+                self.scenes.read_soon(self.settings.busy_read_interval_ms);
                 self.set_state((player, epoch), self.resting_state(player));
                 None
             }

@@ -41,6 +41,8 @@ pub(super) struct NodeScenes {
     available_since_ms: BTreeMap<NodeRun, u64>,
     /// When this run claims its first scenes.
     first_claim_ms: Option<u64>,
+    /// When the last read was sent.
+    read_ms: u64,
     next_read_ms: u64,
     next_write_ms: u64,
 }
@@ -61,6 +63,7 @@ impl NodeScenes {
             claims: VecDeque::new(),
             available_since_ms: BTreeMap::new(),
             first_claim_ms: None,
+            read_ms: 0,
             next_read_ms: 0,
             next_write_ms: 0,
         }
@@ -85,6 +88,18 @@ impl NodeScenes {
     /// Whether a run owns a scene and does not give it up.
     fn is_running(&self, entry: &SceneEntry, run: NodeRun) -> bool {
         entry.owner == Some(run) && !self.leaving.contains_key(&entry.name)
+    }
+
+    /// Whether another living node runs a scene.
+    fn others_run(&self, run: NodeRun) -> bool {
+        let owners = self.table.scenes.iter().filter_map(|entry| entry.owner);
+        let mut others = owners.filter(|owner| *owner != run);
+        others.any(|owner| self.table.alive_node(owner).is_some())
+    }
+
+    /// Reads all nodes and scenes without the usual delay, at most once in `interval_ms`.
+    pub fn read_soon(&mut self, interval_ms: u64) {
+        self.next_read_ms = self.next_read_ms.min(self.read_ms + interval_ms);
     }
 
     /// Whether another node may get the scenes that this one gives up.
@@ -218,17 +233,17 @@ impl ClusterNode {
         let settle_ms = self.settings.scene_settle_ms;
         let (run, scenes) = (self.run, &mut self.scenes);
         let first_claim_ms = *scenes.first_claim_ms.get_or_insert(now_ms + settle_ms);
+        let claims_now = now_ms >= first_claim_ms || scenes.others_run(run);
         let own = scenes.node(run).map(|entry| entry.name.clone());
         let is_due = now_ms >= scenes.next_write_ms;
         let (work, request) = if let Some((scene, epoch)) = scenes.given_up.pop_front() {
             let work = SceneWork::GiveUp(scene.clone(), epoch);
             (work, SceneRequest::GiveUp { run, scene, epoch })
-        } else if now_ms >= first_claim_ms
-            && let Some((scene, epoch)) = scenes.claims.pop_front()
-        {
+        } else if claims_now && let Some((scene, epoch)) = scenes.claims.pop_front() {
             let work = SceneWork::Claim(scene.clone(), epoch);
             (work, SceneRequest::Claim { run, scene, epoch })
         } else if now_ms >= scenes.next_read_ms {
+            scenes.read_ms = now_ms;
             scenes.next_read_ms = now_ms + self.settings.scene_read_interval_ms;
             (SceneWork::Read, SceneRequest::Read)
         } else if let Some(name) = own.filter(|_| is_due)

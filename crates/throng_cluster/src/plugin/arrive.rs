@@ -40,7 +40,7 @@ pub(super) fn arrive_players(world: &mut World) {
     if let Some(driver) = players.driver.as_ref().filter(|_| !moved.is_empty()) {
         driver.with_messages(|messenger, _, _| {
             for (player, run) in moved {
-                messenger.note_location(player, run);
+                messenger.note_departure(player, run);
             }
         });
     }

@@ -107,6 +107,12 @@ impl ClusterPlayers {
         self.present.keys().copied()
     }
 
+    /// Whether messages to a player are handled by this app. A player that leaves has none: what they change would not go with it.
+    pub(super) fn takes_messages(&self, player: PlayerId) -> bool {
+        let present = self.present.get(&player);
+        present.is_some_and(|present| present.leaves.is_none())
+    }
+
     /// The players that are about to move, with the runs of the nodes that get them, in ascending order.
     #[cfg(feature = "server")]
     pub(crate) fn moving(&self) -> impl Iterator<Item = (PlayerId, NodeRun)> {

@@ -9,8 +9,8 @@ use super::cluster_players::ClusterPlayers;
 use crate::messenger::MessengerEvent;
 
 /// Sends a message of the game's systems to players on any node. It arrives as [`PlayerMessageReceived`]: for players of this node in the same
-/// tick, in [`ClusterSystems::Collect`](super::ClusterSystems::Collect). It may be lost, and is dropped for players who are
-/// logged out. Limits: [`MessengerSettings`](crate::MessengerSettings).
+/// tick, in [`ClusterSystems::Collect`](super::ClusterSystems::Collect). A message to a player that moves to another node
+/// follows it there. It may be lost, and is dropped for players who are logged out. Limits: [`MessengerSettings`](crate::MessengerSettings).
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -103,7 +103,7 @@ pub(super) fn deliver_messages(
         return;
     };
     let events = driver.with_messages(|messenger, now_ms, _| {
-        messenger.deliver(now_ms, |player| players.present.contains_key(&player))
+        messenger.deliver(now_ms, |player| players.takes_messages(player))
     });
     for event in events {
         match event {
@@ -150,7 +150,7 @@ pub(super) fn send_messages(
             let mut to = to.clone();
             to.sort_unstable();
             to.dedup();
-            let is_here = |player: &PlayerId| players.present.contains_key(player);
+            let is_here = |player: &PlayerId| players.takes_messages(*player);
             let (here, elsewhere): (Vec<_>, Vec<_>) = to.into_iter().partition(is_here);
             let content: Arc<[u8]> = bytes.as_slice().into();
             received.write_batch(here.into_iter().map(|player| PlayerMessageReceived {
@@ -170,4 +170,100 @@ pub(super) fn send_messages(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use bevy_app::{App, FixedMain, FixedPostUpdate};
+
+    use super::*;
+    use crate::bus::{BusPeer, ClusterKey, LocalBus, MessageBus};
+    use crate::driver::{DriverSettings, NodeDriver};
+    use crate::ids::ClusterRecord;
+    use crate::plugin::{ClusterPlugin, PlayerHooks, PlayerMove};
+    use crate::store::{ClusterStore, SharedRows};
+
+    const PLAYER: PlayerId = PlayerId(7);
+
+    struct Game;
+
+    impl PlayerHooks for Game {
+        fn on_collect(&self, _: &World, _: Entity) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn on_receive(&self, world: &mut World, _: PlayerId, _: &ClusterRecord) -> Entity {
+            world.spawn_empty().id()
+        }
+    }
+
+    fn start(name: &str, rows: &SharedRows, bus: &LocalBus) -> NodeDriver {
+        let open = || Box::new(rows.clone()) as Box<dyn ClusterStore>;
+        let driver = NodeDriver::start(&DriverSettings::new(name), open, |run| {
+            let (own, key) = (BusPeer::Node(run.node), ClusterKey::new(&[7; 32]));
+            let transport = Box::new(bus.join(own));
+            Ok(MessageBus::new(transport, key, own, run.run))
+        });
+        driver.unwrap()
+    }
+
+    fn until(mut holds: impl FnMut() -> bool) {
+        for _ in 0..30_000 {
+            if holds() {
+                return;
+            }
+            thread::park_timeout(Duration::from_millis(2));
+        }
+        panic!("the condition was never met");
+    }
+
+    /// Another node has the player already, and this app has not had its next tick.
+    #[test]
+    fn message_to_a_player_that_moves_is_not_handled_by_the_app_that_it_leaves() {
+        let (rows, bus) = (SharedRows::default(), LocalBus::default());
+        let other = start("n2", &rows, &bus);
+        let mut app = App::new();
+        app.add_plugins(ClusterPlugin::new(Game));
+        let mut players = app.world_mut().resource_mut::<ClusterPlayers>();
+        players.open(start("n1", &rows, &bus));
+        players.log_in(PLAYER);
+        let players = |app: &App| app.world().resource::<ClusterPlayers>().entity(PLAYER);
+        until(|| {
+            app.world_mut().run_schedule(FixedMain);
+            let here = app.world().resource::<ClusterPlayers>();
+            here.driver().unwrap().node_named("n2").is_some() && players(&app).is_some()
+        });
+        until(|| {
+            let (player, to) = (PLAYER, "n2".to_owned());
+            app.world_mut().write_message(PlayerMove { player, to });
+            app.world_mut().run_schedule(FixedPostUpdate);
+            other.with_node(|node, now_ms| node.is_live(PLAYER, now_ms))
+        });
+        assert!(players(&app).is_some());
+        app.world_mut().write_message(PlayerMessageRequest {
+            to: vec![PLAYER],
+            channel: 1,
+            bytes: b"hello".to_vec(),
+        });
+        app.world_mut().run_schedule(FixedPostUpdate);
+        let received = app.world().resource::<Messages<PlayerMessageReceived>>();
+        assert!(received.is_empty());
+        let mut events = Vec::new();
+        until(|| {
+            app.world_mut().run_schedule(FixedMain);
+            events.extend(other.with_messages(|messenger, now_ms, _| {
+                messenger.deliver(now_ms, |player| player == PLAYER)
+            }));
+            !events.is_empty()
+        });
+        let expected = MessengerEvent::ToPlayers {
+            players: vec![PLAYER],
+            channel: 1,
+            bytes: b"hello".as_slice().into(),
+        };
+        assert_eq!(events, [expected]);
+    }
 }

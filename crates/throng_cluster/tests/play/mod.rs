@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use throng::session::SessionStats;
 use throng_client::{ClientEvent, ControlState};
 use throng_cluster::{ClusterNodeId, ClusterPlayers, GatewayId, PlayerMove};
-use throng_core::clock::Stopwatch;
 
+use crate::patience::RowClock;
 use client::TestClient;
 use gateway::Gateway;
 use nodes::{Carrier, Engines, GOLD, Node, PLAYER, SwitchedStore};
@@ -29,6 +29,8 @@ pub struct Cluster {
     pub client: Option<TestClient>,
     pub events: Vec<ClientEvent>,
     now: Instant,
+    /// The nodes between which the player moves.
+    moving: Option<(usize, usize)>,
 }
 
 impl Cluster {
@@ -37,7 +39,7 @@ impl Cluster {
         let engines = Engines {
             store: SwitchedStore::default(),
             carrier,
-            clock: Stopwatch::start(),
+            clock: RowClock::start(),
         };
         let nodes = vec![
             Node::start("a", &engines, (0, 3_000), &[GATEWAY]),
@@ -50,6 +52,7 @@ impl Cluster {
             client: None,
             events: Vec::new(),
             now: Instant::now(),
+            moving: None,
         };
         cluster.add_gateway(GATEWAY);
         cluster
@@ -82,7 +85,8 @@ impl Cluster {
 
     pub fn round(&mut self, what: &str) {
         let Engines { store, clock, .. } = &self.engines;
-        store.rows.set_now_ms(clock.elapsed().as_millis() as u64);
+        clock.advance(&store.rows);
+        self.request_move();
         self.nodes.iter_mut().for_each(|node| node.server.step(1));
         self.now += Duration::from_millis(10);
         if let Some(client) = &mut self.client {
@@ -130,13 +134,25 @@ impl Cluster {
     }
 
     pub fn move_player(&mut self, from: usize, to: usize) {
-        let player = PLAYER;
         self.until("the list of nodes", |cluster| {
             let players = cluster.nodes[from].server.world();
             let driver = players.resource::<ClusterPlayers>().driver();
             driver.unwrap().node_named(cluster.nodes[to].name).is_some()
         });
-        let to = self.nodes[to].name.to_owned();
+        self.moving = Some((from, to));
+        self.request_move();
+    }
+
+    /// Asks for the move until the player has left: a node that pauses on a busy machine drops the request.
+    fn request_move(&mut self) {
+        let Some((from, to)) = self.moving else {
+            return;
+        };
+        if self.nodes[from].player().is_none() {
+            self.moving = None;
+            return;
+        }
+        let (player, to) = (PLAYER, self.nodes[to].name.to_owned());
         let world = self.nodes[from].server.world_mut();
         world.write_message(PlayerMove { player, to });
     }

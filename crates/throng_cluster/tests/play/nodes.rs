@@ -19,7 +19,8 @@ use throng_cluster::{
     GatewayId, LinkSettings, LocalBus, MessageBus, NatsSettings, NatsTransport, NodeDriver,
     PlayerHooks, SharedRows, attach_node,
 };
-use throng_core::clock::Stopwatch;
+
+use crate::patience::{RowClock, patient_messages};
 
 pub const PLAYER: PlayerId = PlayerId(7);
 pub const GOLD: u16 = 40;
@@ -79,6 +80,7 @@ impl Node {
         let mut settings = DriverSettings::new(name);
         settings.gateways = gateways.to_vec();
         settings.nodes_interval = Duration::from_millis(50);
+        settings.messages = patient_messages();
         let open = || Box::new(engines.store.clone()) as Box<dyn ClusterStore>;
         let driver = NodeDriver::start(&settings, open, |run| {
             Ok(engines.bus(BusPeer::Node(run.node), run.run))
@@ -160,7 +162,7 @@ impl ClusterStore for SwitchedStore {
 pub struct Engines {
     pub store: SwitchedStore,
     pub carrier: Carrier,
-    pub clock: Stopwatch,
+    pub clock: RowClock,
 }
 
 impl Engines {

@@ -61,6 +61,9 @@ pub struct ServerHandshakeSettings {
     /// How long a client whose connection was lost may return with its token, in seconds, over UDP or in a browser. It then resumes its
     /// session, and cannot log in.
     pub return_s: u64,
+    /// How long after its expiry a token lets its client resume a session here that it began at another gateway, in seconds. 0 for a server
+    /// without gateways: it has no such sessions.
+    pub late_resume_s: u64,
     /// Requests per second of one address (IPv6: of a network of 64 bits), and the burst after a pause. All addresses of a site, a network
     /// of 24 bits (IPv6: 48 bits), together have eight times as many.
     pub requests_per_s: u32,
@@ -89,6 +92,7 @@ impl ServerHandshakeSettings {
             used_tokens_max: 65_536,
             used_tokens: UsedTokens::default(),
             return_s: 30,
+            late_resume_s: 0,
             requests_per_s: 32,
             reserve_requests_per_s: 50_000,
             refusals_per_s: 1_000,
@@ -425,7 +429,9 @@ impl ServerHandshake {
         let proof = TokenProof::Request;
         let token = self.check_token((now_us, unix_s), from, request, proof)?;
         self.record_token(unix_s, &token, from, proof)?;
-        let used = self.used_tokens.spend(&token.mac, proof, unix_s);
+        let used = self
+            .used_tokens
+            .spend(&token.mac, proof, (unix_s, token.expires_s));
         let used = used.ok_or(ServerHandshakeError::TokenUsed)?;
         let PrivateToken {
             client,
@@ -491,7 +497,7 @@ impl ServerHandshake {
         nonce.copy_from_slice(&head[30..54]);
         mac.copy_from_slice(&private[PRIVATE_BYTES - TAG_BYTES..]);
         let expires_s = number(22);
-        if unix_s >= expires_s && !self.used_tokens.may_return(&mac, proof, unix_s) {
+        if !self.is_in_time((unix_s, expires_s), &mac, proof) {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
         let key = self.keys.of_token(&nonce);
@@ -513,6 +519,17 @@ impl ServerHandshake {
             expires_s,
             from_reserve: is_spare,
         })
+    }
+
+    /// Whether a token may be used, if it is genuine: to log in, or later to resume a session.
+    fn is_in_time(
+        &self,
+        (unix_s, expires_s): (u64, u64),
+        mac: &[u8; TAG_BYTES],
+        proof: TokenProof,
+    ) -> bool {
+        unix_s < expires_s.saturating_add(self.settings.late_resume_s)
+            || self.used_tokens.may_return(mac, proof, unix_s)
     }
 
     /// Records a token as used. If another address used it before, removes the half-open handshake of that address: a token has at most one
@@ -635,8 +652,8 @@ impl ServerHandshake {
         let expires_s = half_open.expires_s;
         let waited_us = now_us.saturating_sub(half_open.since_us);
         let (mac, proof) = (half_open.mac, TokenProof::Keys);
-        let is_expired = unix_s >= expires_s && !self.used_tokens.may_return(&mac, proof, unix_s);
-        if is_expired || waited_us >= self.settings.half_open_us_max {
+        let is_in_time = self.is_in_time((unix_s, expires_s), &mac, proof);
+        if !is_in_time || waited_us >= self.settings.half_open_us_max {
             self.half_open.remove(&from);
             return Err(ServerHandshakeError::Expired { expires_s });
         }
@@ -664,7 +681,7 @@ impl ServerHandshake {
             )?;
             return Ok(None);
         }
-        let used = self.used_tokens.spend(&mac, proof, unix_s);
+        let used = self.used_tokens.spend(&mac, proof, (unix_s, expires_s));
         let used = used.ok_or(ServerHandshakeError::TokenUsed)?;
         let keys = [&half_open.to_client, &half_open.to_server];
         let mut line = ConnectionCipher::new(protocol, keys, [&half_open.random, client_random]);

@@ -408,6 +408,58 @@ fn client_whose_connection_was_lost_returns_with_its_token() {
 }
 
 #[test]
+fn client_of_another_gateway_resumes_with_an_expired_token() {
+    let gateway = || {
+        let settings = ServerHandshakeSettings {
+            late_resume_s: 1_000,
+            ..ServerHandshakeSettings::new(PROTOCOL, vec![server()])
+        };
+        ServerHandshake::new(settings, KEY).unwrap()
+    };
+    let token = token(3);
+    // The token expires at 130 s.
+    for (unix_s, expected) in [
+        (129, Some(false)),
+        (130, Some(true)),
+        (1_129, Some(true)),
+        (1_130, None),
+    ] {
+        let times = (unix_s * 1_000_000, unix_s);
+        let mut gate = gateway();
+        let returns = gate.returns();
+        let mut client = ClientHandshake::new(token.clone());
+        let (mut packet, mut answer, mut admitted) = (Vec::new(), Vec::new(), None);
+        for now_us in [0, 200_000] {
+            client.update(now_us, &mut packet);
+            let times = (times.0 + now_us, unix_s);
+            let reply = gate.receive(times, address(1), &mut packet, false, &mut answer);
+            match reply {
+                Ok(found) => admitted = found,
+                Err(error) => assert_eq!(error, ServerHandshakeError::Expired { expires_s: 130 }),
+            }
+            let _ = client.receive(now_us, &mut answer);
+        }
+        let resumes_only = admitted.as_ref().map(|it| it.token.resumes_only);
+        assert_eq!(resumes_only, expected, "over UDP at {unix_s} s");
+        if let Some(admitted) = admitted {
+            // Once, as with a token that has not expired.
+            returns.end_connection(admitted.token, DisconnectReason::Closed, unix_s);
+            let later = (times.0 + 3_000_000, unix_s + 3);
+            let again = gate.receive(later, address(2), &mut request(&token), false, &mut answer);
+            let expected = match unix_s {
+                1_129 => ServerHandshakeError::Expired { expires_s: 130 },
+                _ => ServerHandshakeError::TokenUsed,
+            };
+            assert_eq!(again.err(), Some(expected));
+        }
+        let mut gate = gateway();
+        let bearer = gate.accept_by_token(times, address(1), &mut request(&token));
+        let resumes_only = bearer.ok().map(|it| it.resumes_only);
+        assert_eq!(resumes_only, expected, "in a browser at {unix_s} s");
+    }
+}
+
+#[test]
 fn forged_refusal_ends_no_handshake() {
     let (mut gate, mut client) = (server_handshake(), ClientHandshake::new(token(9)));
     let mut packet = Vec::new();

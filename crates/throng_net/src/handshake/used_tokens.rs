@@ -147,22 +147,22 @@ impl UsedTokens {
         &self,
         mac: &[u8; TAG_BYTES],
         proof: TokenProof,
-        unix_s: u64,
+        (unix_s, expires_s): (u64, u64),
     ) -> Option<TokenUse> {
+        let is_expired = unix_s >= expires_s;
         let mut tokens = self.lock();
         let Some(token) = tokens.get_mut(mac) else {
-            // Removed because it has expired, so no other request can use it.
+            // Removed because it has expired.
             return Some(TokenUse {
                 mac: *mac,
                 nth: 1,
-                resumes_only: false,
+                resumes_only: is_expired,
             });
         };
         if token.uses > 0 && !token.may_return(proof, unix_s) {
             return None;
         }
-        let is_late = token.is_confirmed || unix_s >= token.expires_s;
-        let resumes_only = token.uses > 0 && is_late;
+        let resumes_only = is_expired || (token.uses > 0 && token.is_confirmed);
         token.uses += 1;
         token.proof = proof;
         // A request is the first packet of its connection.
@@ -229,14 +229,14 @@ mod tests {
     fn used_once() -> (UsedTokens, TokenUse) {
         let tokens = UsedTokens::default();
         assert_eq!(tokens.record((MAC, Keys), address(), (0, 10), 1), Ok(None));
-        let first = tokens.spend(&MAC, Keys, 0).unwrap();
+        let first = tokens.spend(&MAC, Keys, (0, 10)).unwrap();
         (tokens, first)
     }
 
     #[test]
     fn end_of_a_former_connection_does_not_end_the_next() {
         let (tokens, first) = used_once();
-        let second = tokens.spend(&MAC, Keys, 1).unwrap();
+        let second = tokens.spend(&MAC, Keys, (1, 10)).unwrap();
         assert_eq!((first.nth, second.nth), (1, 2));
         // The server notices only now that the first one was closed. While the second one lasts, its client may return.
         tokens.end(first, 0);
@@ -244,7 +244,7 @@ mod tests {
         tokens.end(second, 60);
         assert!(tokens.may_return(&MAC, Keys, 59) && !tokens.may_return(&MAC, Keys, 60));
         tokens.end(first, 90);
-        assert_eq!(tokens.spend(&MAC, Keys, 60), None);
+        assert_eq!(tokens.spend(&MAC, Keys, (60, 10)), None);
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
                 tokens.confirm(first);
             }
             tokens.end(first, 30);
-            let again = tokens.spend(&MAC, Keys, unix_s).unwrap();
+            let again = tokens.spend(&MAC, Keys, (unix_s, 10)).unwrap();
             assert_eq!(again.resumes_only, resumes_only, "at {unix_s} s");
         }
     }
@@ -304,7 +304,7 @@ mod tests {
             port += 1;
             let recorded = tokens.record((MAC, proof), elsewhere(port), (unix_s, 10), 1);
             recorded.ok()?;
-            tokens.spend(&MAC, proof, unix_s)
+            tokens.spend(&MAC, proof, (unix_s, 10))
         };
         let first = admit(Request, 0).unwrap();
         assert!(!first.resumes_only);
@@ -332,12 +332,12 @@ mod tests {
     #[test]
     fn request_seen_over_udp_does_not_return_over_another_transport() {
         let (tokens, first) = used_once();
-        assert_eq!(tokens.spend(&MAC, Request, 0), None);
+        assert_eq!(tokens.spend(&MAC, Request, (0, 10)), None);
         tokens.end(first, 30);
         assert!(!tokens.may_return(&MAC, Request, 1));
         let recorded = tokens.record((MAC, Request), address(), (5, 10), 1);
         assert_eq!(recorded, Err(UsedTokenError::Used));
-        assert_eq!(tokens.spend(&MAC, Request, 5), None);
-        assert!(tokens.spend(&MAC, Keys, 5).is_some());
+        assert_eq!(tokens.spend(&MAC, Request, (5, 10)), None);
+        assert!(tokens.spend(&MAC, Keys, (5, 10)).is_some());
     }
 }

@@ -116,9 +116,10 @@ impl DemoWalker {
             self.retry_at = Some(now + RETRY_DELAY);
             return Ok(());
         }
-        // Longer after each attempt: a gateway that many clients have just come to is slow.
-        let patience = SILENCE * 2_u32.pow(self.attempts.min(4));
-        if self.gateways.len() > 1 && self.client.silence() >= patience {
+        // Longer after all gateways were tried: one that many clients have just come to is slow.
+        let gateways = self.gateways.len() as u32;
+        let patience = SILENCE * 2_u32.pow(self.attempts.div_ceil(gateways).min(4));
+        if gateways > 1 && self.client.silence() >= patience {
             events.push(DemoWalkerEvent::Disconnected("silent gateway".to_owned()));
             self.attempts += 1;
             let resumed = self.client.resume_elsewhere();

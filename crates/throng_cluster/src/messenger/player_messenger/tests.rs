@@ -180,6 +180,29 @@ fn message_follows_a_player_that_has_moved_or_is_moving() {
 }
 
 #[test]
+fn message_that_waits_for_a_player_follows_it_to_the_next_node() {
+    for sender in [0, 1] {
+        let mut world = World::new(MessengerSettings::default());
+        // Both leave the second node, and do not take messages any more.
+        for player in [2, 3] {
+            world.rows.insert(PlayerId(player), (1, false));
+        }
+        world.send(sender, &[2, 3], 1);
+        world.steps(4);
+        assert_eq!(world.take_heard(), []);
+        world.rows.insert(PlayerId(2), (2, true));
+        world.nodes[1].note_departure(PlayerId(2), run_of(2));
+        // Much less than `hold_ms`.
+        world.steps(4);
+        assert_eq!(world.take_heard(), [(2, 2, 1)]);
+        // The other one stays after all.
+        world.rows.insert(PlayerId(3), (1, true));
+        world.steps(1);
+        assert_eq!(world.take_heard(), [(1, 3, 1)]);
+    }
+}
+
+#[test]
 fn message_to_a_player_that_never_arrives_is_dropped() {
     let settings = MessengerSettings::default();
     for sender in [0, 1] {

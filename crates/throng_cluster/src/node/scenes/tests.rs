@@ -117,6 +117,50 @@ fn nodes_that_start_together_share_scenes() {
 }
 
 #[test]
+fn node_that_comes_back_at_once_claims_without_delay() {
+    let mut cluster = TestCluster::new();
+    (0..2).for_each(|nth| cluster.start(nth));
+    cluster.declare(0, &[("a", None), ("b", None)]);
+    cluster.run_until(2_500);
+    assert_eq!(cluster.scenes(0), ["a"]);
+    // It is the one with the least load, so the other one leaves the scene to it.
+    cluster.stop(0);
+    cluster.start(0);
+    let settings = NodeSettings::default();
+    cluster.run_until(2_500 + settings.scene_read_interval_ms);
+    assert_eq!(cluster.scenes(0), ["a"]);
+    assert_eq!(cluster.scenes(1), ["b"]);
+}
+
+#[test]
+fn scenes_are_read_at_once_after_a_refused_hand_off() {
+    let mut cluster = TestCluster::new();
+    (0..2).for_each(|nth| cluster.start(nth));
+    let player = throng_core::ids::PlayerId(7);
+    let node = cluster.nodes[0].as_mut();
+    node.expect("it runs").log_in(player);
+    cluster.declare(0, &[("a", Some(1))]);
+    cluster.run_until(3_000);
+    let dead = cluster.nodes[1].as_ref().expect("it runs").run();
+    // Just after a read.
+    let owner = |cluster: &TestCluster| {
+        let node = cluster.nodes[0].as_ref();
+        node.and_then(|node| node.scene_owner("a", cluster.now_ms))
+    };
+    while cluster.nodes[0].as_ref().map(|node| node.scenes.read_ms) != Some(cluster.now_ms) {
+        cluster.run_until(cluster.now_ms + 10);
+    }
+    cluster.stop(1);
+    assert_eq!(owner(&cluster), Some(dead));
+    let now_ms = cluster.now_ms;
+    let node = cluster.nodes[0].as_mut().expect("it runs");
+    assert!(node.begin_move(player, dead, now_ms));
+    cluster.run_until(now_ms + 80);
+    let own = cluster.nodes[0].as_ref().map(ClusterNode::run);
+    assert_eq!(owner(&cluster), own);
+}
+
+#[test]
 fn load_decides_who_claims_the_next_scene() {
     let mut cluster = TestCluster::new();
     (0..2).for_each(|nth| cluster.start(nth));
