@@ -117,7 +117,7 @@ pub use plugin::{
 #[cfg(feature = "bevy")]
 pub use plugin::{
     MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
-    MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
+    MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid, NoMatchElsewhere,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::{

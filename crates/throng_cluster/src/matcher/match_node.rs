@@ -34,6 +34,8 @@ pub enum MatchOutput {
     /// A player has arrived at its match or at home. If its home is dead, the player stays where it is, and counts as arrived. May be
     /// emitted more than once per travel.
     Arrived(PlayerId, TravelGoal),
+    /// A player of [`rejoin`](MatchNode::rejoin) travels neither to a match nor home: it is in no match, or in one of this node.
+    NoTravel(PlayerId),
     /// The outcome of a ticket that was to be added or cancelled.
     Ticket(TicketId, TicketOutcome),
 }
@@ -126,6 +128,10 @@ pub struct MatchNode {
     /// The player after which the next list of travelling players begins; `None`: at the lowest id.
     pub(super) travels_after: Option<PlayerId>,
     pub(super) rejoins: BTreeSet<PlayerId>,
+    /// Players that the store has rejoined. The next list shows where they go to.
+    pub(super) rejoined: BTreeSet<PlayerId>,
+    /// Those of them before the pending read was sent.
+    pub(super) listed: BTreeSet<PlayerId>,
     pub(super) hosts: Vec<HostLoad>,
     /// The epoch of the role, if it is free.
     pub(super) free_epoch: Option<u64>,
@@ -152,6 +158,8 @@ impl MatchNode {
             arrived: BTreeMap::new(),
             travels_after: None,
             rejoins: BTreeSet::new(),
+            rejoined: BTreeSet::new(),
+            listed: BTreeSet::new(),
             hosts: Vec::new(),
             free_epoch: None,
             requests: PendingMatchRequests::default(),
@@ -245,7 +253,8 @@ impl MatchNode {
         self.instances.write(id, InstanceWrite::Abort)
     }
 
-    /// Sends a player of this node to its match, if it is in one on another node. Call it for players that log in.
+    /// Sends a player of this node to its match, if it is in one on another node. Otherwise, emits [`MatchOutput::NoTravel`]. Call it for
+    /// players that arrive.
     pub fn rejoin(&mut self, player: PlayerId) {
         self.rejoins.insert(player);
     }
@@ -299,6 +308,8 @@ impl MatchNode {
         self.arrived.clear();
         self.travels_after = None;
         self.rejoins.clear();
+        self.rejoined.clear();
+        self.listed.clear();
         self.requests.clear();
     }
 
@@ -387,6 +398,7 @@ impl MatchNode {
         }
         if self.requests.is_due(MatchKind::Travels, now_ms) {
             self.requests.set_next(MatchKind::Travels, next_ms);
+            self.listed = std::mem::take(&mut self.rejoined);
             let players_max = self.settings.read_travels_max.max(1);
             let after = self.travels_after;
             let request = MatchRequest::ReadTravels {

@@ -1,6 +1,6 @@
 //! Handles replies to requests about matches, and requests without a reply.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use throng_core::ids::PlayerId;
 
@@ -16,6 +16,7 @@ impl MatchNode {
         let kind = work.kind();
         match work {
             MatchWork::Rejoin(players) => self.rejoins.extend(players),
+            MatchWork::Travels(_) => self.rejoined.append(&mut self.listed),
             // It may have the role now, so it reads the role again.
             MatchWork::TakeRole(_) => self.free_epoch = None,
             _ => {}
@@ -62,7 +63,12 @@ impl MatchNode {
             MatchWork::RenewRole => self.on_renewed(now_ms, &reply),
             MatchWork::Read => self.on_tickets(now_ms, reply),
             MatchWork::Form => self.on_formed(now_ms, &reply),
-            MatchWork::Abort | MatchWork::EndTravels | MatchWork::Rejoin(_) => Vec::new(),
+            MatchWork::Abort | MatchWork::EndTravels => Vec::new(),
+            MatchWork::Rejoin(players) => {
+                self.rejoined.extend(players);
+                self.requests.set_next(MatchKind::Travels, now_ms);
+                Vec::new()
+            }
             MatchWork::Matches => self.on_matches(now_ms, reply),
             MatchWork::Instance => self.on_instance(now_ms, &reply),
             MatchWork::Travels(after) => self.on_travels(after, reply),
@@ -222,14 +228,22 @@ impl MatchNode {
 
     /// Handles a part of the list of travelling players. The next part begins after it, or at the lowest id if this was the last one.
     fn on_travels(&mut self, after: Option<PlayerId>, reply: MatchReply) -> Vec<MatchOutput> {
+        let listed = std::mem::take(&mut self.listed);
         let MatchReply::Travels(travels) = reply else {
+            self.rejoined.extend(listed);
             return Vec::new();
         };
         let is_part = travels.len() >= self.settings.read_travels_max.max(1);
         self.travels_after = travels.last().filter(|_| is_part).map(|last| last.player);
         let last = self.travels_after.unwrap_or(PlayerId(u64::MAX));
         let is_read = |player: PlayerId| after < Some(player) && player <= last;
-        let mut outputs = Vec::new();
+        let travelling: BTreeSet<PlayerId> = travels.iter().map(|travel| travel.player).collect();
+        let (read, rest): (Vec<_>, Vec<_>) = listed.iter().partition(|player| is_read(**player));
+        self.rejoined.extend(rest);
+        let none = read
+            .into_iter()
+            .filter(|player| !travelling.contains(player));
+        let mut outputs: Vec<MatchOutput> = none.map(MatchOutput::NoTravel).collect();
         let mut arrived = BTreeMap::new();
         for travel in travels {
             let PlayerTravel { player, goal, to } = &travel;
@@ -431,5 +445,59 @@ mod tests {
         // Each is reported once to the game, and to the store until it is no longer listed.
         assert_eq!(arrived, [3, u64::MAX]);
         assert_eq!(reported, [PlayerId(3), PlayerId(u64::MAX)]);
+    }
+
+    #[test]
+    fn rejoined_player_without_a_travel_is_reported_once() {
+        let settings = MatcherSettings {
+            read_travels_max: 2,
+            ..MatcherSettings::default()
+        };
+        let mut node = MatchNode::new(&[], settings).unwrap();
+        let run = NodeRun {
+            node: ClusterNodeId(1),
+            run: 1,
+        };
+        let travels = [2, 3, 6].map(|player| PlayerTravel {
+            player: PlayerId(player),
+            goal: TravelGoal::Match(MatchId { epoch: 1, nth: 1 }),
+            to: Some(run),
+        });
+        let mut none = Vec::new();
+        for nth in 0..12 {
+            if nth == 1 {
+                for player in [1, 3, 5, 9] {
+                    node.rejoin(PlayerId(player));
+                }
+            }
+            let mut outputs = node.poll(nth * 1_000, Some(run), &[]);
+            while let Some(output) = outputs.pop() {
+                match output {
+                    MatchOutput::Store(
+                        id,
+                        MatchRequest::ReadTravels {
+                            after, players_max, ..
+                        },
+                    ) => {
+                        // The list of the second round is lost.
+                        if nth == 3 {
+                            node.on_lost_reply(id);
+                            continue;
+                        }
+                        let reply = travels_after(&travels, after, players_max);
+                        let reply = ClusterReply::Match(reply);
+                        outputs.extend(node.on_reply(nth * 1_000, id, reply));
+                    }
+                    MatchOutput::Store(id, MatchRequest::Rejoin { .. }) => {
+                        let reply = ClusterReply::Match(MatchReply::Done);
+                        outputs.extend(node.on_reply(nth * 1_000, id, reply));
+                    }
+                    MatchOutput::NoTravel(player) => none.push(player.0),
+                    _ => {}
+                }
+            }
+        }
+        none.sort_unstable();
+        assert_eq!(none, [1, 5, 9]);
     }
 }

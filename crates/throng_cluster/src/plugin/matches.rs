@@ -212,6 +212,29 @@ pub struct MatchEnded {
     pub home: TicketHome,
 }
 
+/// A player that has arrived on this node is in no match, or in one of this node. For games that save with a player in which match it is:
+/// that match may be over, if the node of the player has died.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// use throng_cluster::{ClusterPlayers, MatchId, NoMatchElsewhere};
+///
+/// /// From the record of the player.
+/// #[derive(Component)]
+/// struct InMatch(MatchId);
+///
+/// fn forget_match(mut found: MessageReader<NoMatchElsewhere>, players: Res<ClusterPlayers>, mut commands: Commands) {
+///     for player in found.read().filter_map(|it| players.entity(it.0)) {
+///         commands.entity(player).remove::<InMatch>();
+///     }
+/// }
+/// ```
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMatchElsewhere(
+    /// The player.
+    pub PlayerId,
+);
+
 /// The leaders of tickets that wait to be added.
 #[derive(Resource, Default)]
 struct TicketLeaders(BTreeMap<TicketId, PlayerId>);
@@ -228,6 +251,7 @@ pub(super) fn add_matches(app: &mut App) {
         .add_message::<MatchReport>()
         .add_message::<MatchAssigned>()
         .add_message::<MatchEnded>()
+        .add_message::<NoMatchElsewhere>()
         .add_systems(
             FixedPreUpdate,
             (rejoin_matches, read_matches)
@@ -294,6 +318,7 @@ fn read_matches(world: &mut World) {
                     moves_to: None,
                 });
             }
+            MatchOutput::NoTravel(player) => _ = world.write_message(NoMatchElsewhere(player)),
             MatchOutput::Ticket(id, outcome) => {
                 let leader = world.resource_mut::<TicketLeaders>().0.remove(&id);
                 world.write_message(MatchTicketChanged {

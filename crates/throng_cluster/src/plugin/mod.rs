@@ -53,7 +53,7 @@ pub use groups::{
 pub use hooks::{LeaveReason, PlayerHooks};
 pub use matches::{
     MatchAssigned, MatchClosed, MatchEnded, MatchOpened, MatchReport, MatchStep, MatchTicket,
-    MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid,
+    MatchTicketCancel, MatchTicketChanged, MatchTicketInvalid, NoMatchElsewhere,
 };
 pub use player_lookups::{PlayerLookedUp, PlayerLookups};
 pub use player_messages::{

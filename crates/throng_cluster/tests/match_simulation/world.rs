@@ -447,7 +447,7 @@ impl MatchCluster {
                 }
             }
             MatchOutput::Arrived(_, TravelGoal::Home(_)) => self.home += 1,
-            MatchOutput::Arrived(..) | MatchOutput::Ticket(..) => {}
+            MatchOutput::Arrived(..) | MatchOutput::NoTravel(_) | MatchOutput::Ticket(..) => {}
         }
     }
 

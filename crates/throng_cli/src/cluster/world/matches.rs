@@ -5,7 +5,7 @@
 //!                             time is over ─▶ MatchReport ─▶ MatchEnded ─▶ Destination: the place before the match
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
@@ -13,7 +13,7 @@ use throng::prelude::*;
 use throng_cluster::{
     ClusterModeSettings, ClusterPlayer, ClusterPlayers, FrozenPlayer, MatchAssigned, MatchClosed,
     MatchEnded, MatchEntry, MatchId, MatchNode, MatchOpened, MatchReport, MatchStep, MatchTicket,
-    MatcherSettings, TicketRating,
+    MatcherSettings, NoMatchElsewhere, TicketRating,
 };
 use throng_matchmaking::{MatchModeSettings, ModeError};
 
@@ -195,16 +195,21 @@ pub(super) fn enter_matches(world: &mut World, mut cursor: Local<MessageCursor<M
 
 /// Players whose match is over return to their scene, and so do those that have heard nothing of their match for too long.
 pub(super) fn leave_matches(
-    tick: Res<SimTick>,
+    (tick, open): (Res<SimTick>, Res<OpenMatches>),
     cluster: Res<ClusterPlayers>,
     mut ended: MessageReader<MatchEnded>,
+    mut elsewhere: MessageReader<NoMatchElsewhere>,
     guests: Query<(Entity, &MatchGuest), Without<FrozenPlayer>>,
     mut commands: Commands,
 ) {
     let over = ended.read().filter_map(|it| cluster.entity(it.player));
-    let over: Vec<Entity> = over.collect();
+    let over: BTreeSet<Entity> = over.collect();
+    let nowhere = elsewhere.read().filter_map(|it| cluster.entity(it.0));
+    let nowhere: BTreeSet<Entity> = nowhere.collect();
     for (entity, guest) in &guests {
-        if guest.until <= tick.0 || over.contains(&entity) {
+        let is_over = over.contains(&entity)
+            || (nowhere.contains(&entity) && !open.0.contains_key(&guest.id));
+        if is_over || guest.until <= tick.0 {
             let mut player = commands.entity(entity);
             player.insert(guest.home.clone()).remove::<MatchGuest>();
         }
