@@ -34,6 +34,8 @@ pub enum NodeOutput {
     Store(RequestId, ClusterRequest),
     /// To a node, over the bus: a player waits to be adopted. It is a hint, and goes to [`ClusterNode::on_wake`].
     Wake(ClusterNodeId),
+    /// To a node, over the bus: a scene is free and should run there. It is a hint, and goes to [`ClusterNode::on_free_scene`].
+    FreeScene(ClusterNodeId),
     /// To a gateway, over the bus. Its acknowledgement goes to [`ClusterNode::on_route_acknowledged`].
     Route(GatewayId, PlayerRoute),
 }
@@ -347,6 +349,11 @@ impl ClusterNode {
     /// Handles a wake-up of another node: players wait to be adopted by this one.
     pub const fn on_wake(&mut self, now_ms: u64) {
         self.next_arrivals_ms = now_ms;
+    }
+
+    /// Handles a hint: a scene is free that this node may have to claim. The scenes are read soon.
+    pub fn on_free_scene(&mut self) {
+        self.scenes.read_soon(self.settings.busy_read_interval_ms);
     }
 
     /// Handles the acknowledgement of a gateway: it knows the route of a player with this epoch.

@@ -10,6 +10,8 @@ use crate::routes::PlayerRoute;
 pub enum BusMessage {
     /// To a node: read the rows, because a change concerns this node.
     Wake,
+    /// To a node: read the scenes, because one is free and should run there.
+    ReadScenes,
     /// To a gateway: the node that has a player. Usually that node is the sender.
     Route(PlayerRoute),
     /// To a node: the gateway has received the route of a player.
@@ -28,6 +30,7 @@ impl BusMessage {
         let mut bytes = Vec::with_capacity(21);
         match self {
             Self::Wake => bytes.push(0),
+            Self::ReadScenes => bytes.push(3),
             Self::Route(route) => {
                 bytes.push(1);
                 bytes.extend_from_slice(&route.player.0.to_le_bytes());
@@ -53,6 +56,7 @@ impl BusMessage {
         };
         match (kind, fields.len()) {
             (0, 0) => Some(Self::Wake),
+            (3, 0) => Some(Self::ReadScenes),
             (1, 20) => Some(Self::Route(PlayerRoute {
                 player: PlayerId(number(0)?),
                 epoch: number(8)?,
@@ -76,6 +80,7 @@ mod tests {
         let (player, epoch) = (PlayerId(u64::MAX - 1), 1 << 40);
         let messages = [
             BusMessage::Wake,
+            BusMessage::ReadScenes,
             BusMessage::Route(PlayerRoute {
                 player,
                 epoch,

@@ -232,6 +232,7 @@ impl DriverState {
                 return lanes.send(LaneCaller::Node(id), request);
             }
             NodeOutput::Wake(node) => (BusPeer::Node(node), BusMessage::Wake),
+            NodeOutput::FreeScene(node) => (BusPeer::Node(node), BusMessage::ReadScenes),
             NodeOutput::Route(gateway, route) => {
                 (BusPeer::Gateway(gateway), BusMessage::Route(route))
             }
@@ -303,6 +304,7 @@ impl DriverState {
         }
         match (BusMessage::from_bytes(&bytes), from) {
             (Some(BusMessage::Wake), _) => self.on_wake(now_ms),
+            (Some(BusMessage::ReadScenes), _) => self.node.on_free_scene(),
             (Some(BusMessage::RouteAcknowledged { player, epoch }), BusPeer::Gateway(gateway)) => {
                 self.node.on_route_acknowledged(gateway, player, epoch)
             }

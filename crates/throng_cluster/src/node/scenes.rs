@@ -10,12 +10,12 @@
 //! A node gives up a scene for two reasons only, so scenes do not move back and forth: it drains, or the scene is pinned to another node that
 //! has been available for [`scene_return_after_ms`](super::NodeSettings::scene_return_after_ms) in the same run. Load alone moves no scene.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::placement::{Placement, is_available};
 use super::requests::{RequestKind, RequestWork, SceneWork};
 use super::{ClusterNode, NodeOutput};
-use crate::ids::NodeRun;
+use crate::ids::{ClusterNodeId, NodeRun};
 use crate::request::{
     ClusterReply, ClusterRequest, NodeEntry, SceneDeclaration, SceneEntry, SceneReply,
     SceneRequest, SceneTable,
@@ -37,6 +37,8 @@ pub(super) struct NodeScenes {
     /// Those of them whose request has not been sent since the last list.
     given_up: VecDeque<(String, u64)>,
     claims: VecDeque<(String, u64)>,
+    /// Other nodes for which a scene is free. They get a hint.
+    hints: BTreeSet<ClusterNodeId>,
     /// The time since which each run is known to be available.
     available_since_ms: BTreeMap<NodeRun, u64>,
     /// When this run claims its first scenes.
@@ -61,6 +63,7 @@ impl NodeScenes {
             leaving: BTreeMap::new(),
             given_up: VecDeque::new(),
             claims: VecDeque::new(),
+            hints: BTreeSet::new(),
             available_since_ms: BTreeMap::new(),
             first_claim_ms: None,
             read_ms: 0,
@@ -75,6 +78,7 @@ impl NodeScenes {
         self.leaving.clear();
         self.given_up.clear();
         self.claims.clear();
+        self.hints.clear();
         self.available_since_ms.clear();
         self.first_claim_ms = None;
         self.next_read_ms = 0;
@@ -159,10 +163,12 @@ impl NodeScenes {
             }
         }
         let placed = placement.place_free_scenes().into_iter();
-        let own = placed.filter(|(_, _, to)| *to == run);
-        self.claims = own
+        let (own, others): (Vec<_>, Vec<_>) = placed.partition(|(_, _, to)| *to == run);
+        let claims = own.into_iter();
+        self.claims = claims
             .map(|(name, epoch, _)| (name.to_owned(), epoch))
             .collect();
+        self.hints = others.into_iter().map(|(_, _, to)| to.node).collect();
         if !leaving.is_empty() {
             self.revision += 1;
         }
@@ -227,6 +233,8 @@ impl ClusterNode {
 
     /// Sends the next request about scenes. Only one is pending at a time, so a list contains all changes that were confirmed before.
     pub(super) fn poll_scenes(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
+        let hints = std::mem::take(&mut self.scenes.hints).into_iter();
+        outputs.extend(hints.map(NodeOutput::FreeScene));
         if !self.requests.is_free(RequestKind::Scene) {
             return;
         }
@@ -271,6 +279,10 @@ impl ClusterNode {
                 let settings = &self.settings;
                 let return_after_ms = settings.scene_return_after_ms;
                 scenes.decide(run, settings.scene_load, return_after_ms, now_ms);
+                if !scenes.hints.is_empty() {
+                    // Its new owner is soon in the list.
+                    scenes.read_soon(settings.busy_read_interval_ms);
+                }
             }
             (SceneWork::Claim(name, epoch), ClusterReply::Done) => {
                 scenes.set_owner(&name, epoch, Some(run));

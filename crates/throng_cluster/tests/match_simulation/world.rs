@@ -422,7 +422,7 @@ impl MatchCluster {
         match output {
             NodeOutput::Store(id, request) => self.send_request(nth, id, request),
             NodeOutput::Wake(node) => self.send_wake(nth, node),
-            NodeOutput::Route(..) => {}
+            NodeOutput::FreeScene(_) | NodeOutput::Route(..) => {}
         }
     }
 

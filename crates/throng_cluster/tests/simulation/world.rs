@@ -295,7 +295,7 @@ impl SimulatedCluster {
             NodeOutput::Route(gateway, route) if !cut_from_bus => {
                 self.send(|| Due::Route(nth, gateway, route));
             }
-            NodeOutput::Wake(_) | NodeOutput::Route(..) => {}
+            NodeOutput::Wake(_) | NodeOutput::FreeScene(_) | NodeOutput::Route(..) => {}
         }
     }
 

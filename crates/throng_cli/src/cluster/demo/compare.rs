@@ -56,11 +56,9 @@ pub(super) fn compare_mirrors(
 ) -> Result<ComparedMirrors, CliError> {
     walkers.iter_mut().for_each(DemoWalker::halt);
     let failed = |error: std::io::Error| CliError::new(format!("mirrors not compared: {error}"));
-    let mut checks = Vec::new();
     for node in nodes {
         let mut check = MirrorCheckClient::connect(*node).map_err(failed)?;
         check.request_halt().map_err(failed)?;
-        checks.push(check);
     }
     let until = Instant::now() + COMPARE_TIME;
     let mut left: Vec<usize> = (0..walkers.len()).collect();
@@ -70,6 +68,10 @@ pub(super) fn compare_mirrors(
             update(walkers, world)?;
             thread::sleep(POLL_INTERVAL);
         }
+        // A node closes connections without requests.
+        let checks = nodes.iter().map(|node| MirrorCheckClient::connect(*node));
+        let checks: std::io::Result<Vec<_>> = checks.collect();
+        let mut checks = checks.map_err(failed)?;
         let mut differing = Vec::new();
         let mut next = Vec::new();
         for some in left.chunks(BATCH) {

@@ -10,6 +10,8 @@ struct TestCluster {
     now_ms: u64,
     /// Replies to these requests are lost.
     loses: fn(&ClusterRequest) -> bool,
+    /// The nodes that were told of a free scene. Nothing is delivered.
+    hints: Vec<crate::ids::ClusterNodeId>,
 }
 
 impl TestCluster {
@@ -19,6 +21,7 @@ impl TestCluster {
             nodes: Vec::new(),
             now_ms: 0,
             loses: |_| false,
+            hints: Vec::new(),
         }
     }
 
@@ -76,8 +79,10 @@ impl TestCluster {
                 let node = self.nodes[nth].as_mut();
                 let outputs = node.map(|node| node.poll(self.now_ms));
                 for output in outputs.into_iter().flatten() {
-                    if let NodeOutput::Store(id, request) = output {
-                        self.execute(nth, id, request);
+                    match output {
+                        NodeOutput::Store(id, request) => _ = self.execute(nth, id, request),
+                        NodeOutput::FreeScene(to) => self.hints.push(to),
+                        NodeOutput::Wake(_) | NodeOutput::Route(..) => {}
                     }
                 }
             }
@@ -158,6 +163,36 @@ fn scenes_are_read_at_once_after_a_refused_hand_off() {
     cluster.run_until(now_ms + 80);
     let own = cluster.nodes[0].as_ref().map(ClusterNode::run);
     assert_eq!(owner(&cluster), own);
+}
+
+#[test]
+fn node_for_a_free_scene_gets_a_hint_and_reads() {
+    let mut cluster = TestCluster::new();
+    (0..3).for_each(|nth| cluster.start(nth));
+    let busy = cluster.nodes[0].as_mut().expect("it runs");
+    busy.set_load(1_000);
+    cluster.declare(0, &[("a", Some(2))]);
+    cluster.run_until(3_000);
+    assert_eq!(cluster.scenes(2), ["a"]);
+    // It reads only after a hint.
+    let node = cluster.nodes[1].as_mut().expect("it runs");
+    node.scenes.next_read_ms = u64::MAX;
+    cluster.hints.clear();
+    cluster.stop(2);
+    let target = cluster.nodes[1].as_ref().expect("it runs").run().node;
+    while cluster.hints.is_empty() {
+        cluster.run_until(cluster.now_ms + 10);
+    }
+    assert_eq!(cluster.hints, [target]);
+    assert_eq!(cluster.scenes(1), [""; 0]);
+    let node = cluster.nodes[1].as_mut().expect("it runs");
+    node.on_free_scene();
+    cluster.run_until(cluster.now_ms + NodeSettings::default().busy_read_interval_ms);
+    assert_eq!(cluster.scenes(1), ["a"]);
+    // The other node does not wait for its next regular read to learn of the new owner.
+    let node = cluster.nodes[0].as_ref().expect("it runs");
+    let owner = node.scene_owner("a", cluster.now_ms);
+    assert_eq!(owner.map(|run| run.node), Some(target));
 }
 
 #[test]
