@@ -31,6 +31,7 @@ struct SharedGateway {
     thread: OnceLock<Thread>,
     ends: AtomicBool,
     clock: Stopwatch,
+    batch_time: Duration,
 }
 
 impl SharedGateway {
@@ -105,6 +106,7 @@ impl ClientGateway {
             let directory = PeerDirectory::new(bus.own(), run, presence);
             let nodes = LoginNodes::new(directory, settings.login_nodes.clone());
             SharedGateway {
+                batch_time: Duration::from_millis(settings.batch_ms),
                 state: Mutex::new(GatewayState::new(bus, links, nodes, settings)),
                 thread: OnceLock::new(),
                 ends: AtomicBool::new(false),
@@ -138,6 +140,8 @@ impl ClientGateway {
                 // under the lock of the state.
                 shared.state().step(now_ms, &mut buffer);
                 buffer.pass_on(&mut *sink);
+                // What arrives meanwhile is handled together.
+                thread::sleep(shared.batch_time);
                 thread::park_timeout(IDLE);
             }
         })?;

@@ -24,6 +24,9 @@ pub struct GatewaySettings {
     pub login_nodes: BTreeSet<ClusterNodeId>,
     /// Times and limits of the links to nodes.
     pub links: LinkSettings,
+    /// How long messages of clients and nodes are collected before they are passed on together, in milliseconds. It is the longest delay
+    /// that the gateway itself adds in each direction, and saves most of the work of the bus.
+    pub batch_ms: u64,
     /// How long a client waits for a node, in milliseconds, for example until another node has claimed its player. Then it is closed.
     pub node_wait_ms: u64,
     /// Maximum number of messages of a client that wait for its next node. At the limit, the oldest *Input* is dropped. If there is none, the
@@ -34,13 +37,14 @@ pub struct GatewaySettings {
 }
 
 impl Default for GatewaySettings {
-    /// Only nodes that broadcast their presence. Clients wait for 5 s, with up to 256 messages and 64 KiB.
+    /// Only nodes that broadcast their presence. Messages are collected for 4 ms. Clients wait for 5 s, with up to 256 messages and 64 KiB.
     fn default() -> Self {
         Self {
             name: String::new(),
             protocol_id: 0,
             login_nodes: BTreeSet::new(),
             links: LinkSettings::default(),
+            batch_ms: 4,
             node_wait_ms: 5_000,
             waiting_messages_max: 256,
             waiting_bytes_max: 64 << 10,

@@ -203,7 +203,7 @@ impl LinkSet {
         if header.to != link.own_id {
             // The other end does not know this link yet: send it the id.
             if link.is_established {
-                link.has_to_acknowledge = true;
+                link.replies_now = true;
             } else {
                 self.greeted.insert(peer, 0);
             }
@@ -212,7 +212,7 @@ impl LinkSet {
         if !link.is_established {
             link.is_established = true;
             // The other end may wait for a reply to its own greeting.
-            link.has_to_acknowledge = true;
+            link.replies_now = true;
             self.greeted.remove(&peer);
             self.events.push_back(LinkEvent::Linked { peer });
         }

@@ -10,6 +10,9 @@ use super::piece::{
 };
 use crate::bus::MESSAGE_BYTES_MAX;
 
+/// The time between two measurements of the round trip.
+const PROBE_INTERVAL_MS: u64 = 250;
+
 /// Times and limits of links. Times are in milliseconds.
 ///
 /// ```
@@ -29,6 +32,8 @@ pub struct LinkSettings {
     pub link_bytes_max: usize,
     /// Maximum number of bytes that were sent and are not acknowledged. Further messages wait.
     pub window_bytes: usize,
+    /// How long an acknowledgement waits for a message that goes the same way. Much shorter than `resend_after_ms` of the other end.
+    pub acknowledge_after_ms: u64,
     /// The time after which messages without an acknowledgement are sent again.
     pub resend_after_ms: u64,
     /// The time after which the link is lost if nothing is received or acknowledged. After a quarter of it, this end sends a probe.
@@ -42,6 +47,7 @@ impl Default for LinkSettings {
             client_bytes_max: 1 << 20,
             link_bytes_max: 64 << 20,
             window_bytes: 8 << 20,
+            acknowledge_after_ms: 20,
             resend_after_ms: 250,
             silence_max_ms: 8_000,
         }
@@ -127,6 +133,8 @@ pub(super) struct PeerLink {
     pub now_ms: u64,
     /// The number of a message whose acknowledgement measures the round trip, and the time when it was sent.
     probe: Option<(u64, u64)>,
+    /// When the next such message may be sent.
+    next_probe_ms: u64,
     pub round_trip_ms: Option<u64>,
     waiting: BTreeMap<LinkClient, usize>,
     /// The time of the last acknowledgement, or when the first of the kept messages was sent.
@@ -138,7 +146,10 @@ pub(super) struct PeerLink {
     resent_ms: u64,
     /// The number of reliable messages of the other end that have arrived.
     arrived: u64,
-    pub has_to_acknowledge: bool,
+    /// The other end waits for a piece.
+    pub replies_now: bool,
+    /// The time at which messages that have arrived are acknowledged, if no piece is sent before.
+    acknowledges_ms: Option<u64>,
     is_missing: bool,
 }
 
@@ -158,6 +169,7 @@ impl PeerLink {
             unreliable: Vec::new(),
             now_ms: 0,
             probe: None,
+            next_probe_ms: 0,
             round_trip_ms: None,
             waiting: BTreeMap::new(),
             progress_ms: 0,
@@ -165,7 +177,8 @@ impl PeerLink {
             greeted_ms: 0,
             resent_ms: 0,
             arrived: 0,
-            has_to_acknowledge: false,
+            replies_now: false,
+            acknowledges_ms: None,
             is_missing: false,
         }
     }
@@ -254,7 +267,9 @@ impl PeerLink {
             self.greeted_ms = now_ms;
             send(self.greeting());
         }
-        while self.has_to_acknowledge || !self.unreliable.is_empty() || self.may_send() {
+        let acknowledges = self.acknowledges_ms.is_some_and(|at_ms| now_ms >= at_ms);
+        self.replies_now |= acknowledges || self.is_missing;
+        while self.replies_now || !self.unreliable.is_empty() || self.may_send() {
             let piece = self.next_piece(now_ms);
             stats.pieces_sent += 1;
             stats.bytes_sent += piece.len() as u64;
@@ -278,6 +293,10 @@ impl PeerLink {
     fn next_piece(&mut self, now_ms: u64) -> Vec<u8> {
         let most = self.settings.piece_bytes;
         let mut piece = Vec::with_capacity(most.min(self.kept_bytes + 2_048));
+        let is_probe = self.may_send()
+            && self.probe.is_none()
+            && self.sent_most == self.first + self.sent as u64
+            && now_ms >= self.next_probe_ms;
         let header = PieceHeader {
             from: self.own_id,
             to: self.peer_id,
@@ -285,12 +304,15 @@ impl PeerLink {
             acknowledged: self.arrived,
             wish: if self.is_missing {
                 PieceWish::Missing
+            } else if is_probe {
+                PieceWish::Reply
             } else {
                 PieceWish::Nothing
             },
         };
         write_header(header, &mut piece);
-        (self.has_to_acknowledge, self.is_missing) = (false, false);
+        (self.replies_now, self.is_missing) = (false, false);
+        self.acknowledges_ms = None;
         if self.sent_most == self.first {
             // Nothing is waiting for an acknowledgement yet.
             self.progress_ms = self.progress_ms.max(now_ms);
@@ -311,8 +333,9 @@ impl PeerLink {
             self.sent += 1;
         }
         let sent = self.first + self.sent as u64;
-        if sent > self.sent_most && self.probe.is_none() {
+        if is_probe && header.wish == PieceWish::Reply {
             self.probe = Some((sent, now_ms));
+            self.next_probe_ms = now_ms + PROBE_INTERVAL_MS;
         }
         self.sent_most = self.sent_most.max(sent);
         let mut count = 0;
@@ -345,7 +368,7 @@ impl PeerLink {
             return None;
         }
         self.acknowledge(now_ms, header.acknowledged);
-        self.has_to_acknowledge |= header.wish == PieceWish::Reply;
+        self.replies_now |= header.wish == PieceWish::Reply;
         // At most every 20 ms: the repeated messages need a round trip.
         if header.wish == PieceWish::Missing && self.sent > 0 && now_ms >= self.resent_ms + 20 {
             self.go_back(now_ms, stats);
@@ -354,7 +377,8 @@ impl PeerLink {
         let mut messages = Vec::new();
         for entry in entries {
             if entry.is_reliable {
-                self.has_to_acknowledge = true;
+                let at_ms = now_ms + self.settings.acknowledge_after_ms;
+                self.acknowledges_ms.get_or_insert(at_ms);
                 let is_next = number == self.arrived;
                 self.is_missing |= number > self.arrived;
                 number += 1;
@@ -461,12 +485,48 @@ mod tests {
         let carried = carry((&mut gateway, again), (&mut node, ahead_ms));
         assert_eq!(waits(carried), [275, 255]);
         gateway.push(LinkClient(1), &[1]).unwrap();
-        carry((&mut node, ahead_ms), (&mut gateway, again + 2));
+        let acknowledged_ms = ahead_ms + settings.acknowledge_after_ms;
+        carry((&mut node, acknowledged_ms), (&mut gateway, again + 22));
         // The acknowledgement of a repeated message measures nothing.
         assert_eq!(gateway.round_trip_ms, None);
         let carried = carry((&mut gateway, again + 4_000), (&mut node, ahead_ms + 4_000));
         assert_eq!(waits(carried), [WAITED_MS_MAX]);
         carry((&mut node, ahead_ms + 4_001), (&mut gateway, again + 4_006));
         assert_eq!(gateway.round_trip_ms, Some(6));
+    }
+
+    #[test]
+    fn acknowledgement_waits_for_a_piece_unless_it_is_measured() {
+        let settings = LinkSettings::default();
+        let mut gateway = PeerLink::new(1, 2, settings);
+        let mut node = PeerLink::new(2, 1, settings);
+        let unacknowledged = |link: &PeerLink| link.kept.len();
+        let pieces = |link: &mut PeerLink, now_ms: u64| {
+            let mut stats = LinkStats::default();
+            link.poll(now_ms, &mut stats, |_| ());
+            stats.pieces_sent
+        };
+        // The first message measures the round trip.
+        gateway.push(LinkClient(1), &[1]).unwrap();
+        carry((&mut gateway, 100), (&mut node, 100));
+        carry((&mut node, 101), (&mut gateway, 101));
+        assert_eq!(unacknowledged(&gateway), 0);
+        // The next ones do not. They are acknowledged together after a while.
+        for now_ms in [110, 114, 118] {
+            gateway.push(LinkClient(1), &[1]).unwrap();
+            carry((&mut gateway, now_ms), (&mut node, now_ms));
+            assert_eq!(pieces(&mut node, now_ms + 1), 0);
+        }
+        let due_ms = 110 + settings.acknowledge_after_ms;
+        assert_eq!(pieces(&mut node, due_ms - 1), 0);
+        carry((&mut node, due_ms), (&mut gateway, due_ms));
+        assert_eq!(unacknowledged(&gateway), 0);
+        assert_eq!(pieces(&mut node, due_ms + 100), 0);
+        // Or at once with a message in the other direction.
+        gateway.push(LinkClient(1), &[1]).unwrap();
+        carry((&mut gateway, 140), (&mut node, 140));
+        node.push_unreliable(LinkClient(1), &[2]);
+        carry((&mut node, 141), (&mut gateway, 141));
+        assert_eq!(unacknowledged(&gateway), 0);
     }
 }
