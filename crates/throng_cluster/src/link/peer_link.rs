@@ -90,6 +90,15 @@ struct KeptMessage {
     bytes: Option<Vec<u8>>,
 }
 
+/// An unreliable message that was not sent yet.
+#[derive(Debug)]
+struct UnsentMessage {
+    client: LinkClient,
+    bytes: Vec<u8>,
+    /// The number of the first reliable message that was queued after it.
+    before: u64,
+}
+
 /// The time that a message has waited, as pieces contain it.
 fn waited_ms(queued_ms: u64, now_ms: u64) -> u16 {
     let waited = u16::try_from(now_ms.saturating_sub(queued_ms)).unwrap_or(WAITED_MS_MAX);
@@ -128,7 +137,7 @@ pub(super) struct PeerLink {
     sent_bytes: usize,
     /// The number of messages that were sent at least once.
     sent_most: u64,
-    unreliable: Vec<(LinkClient, Vec<u8>)>,
+    unreliable: VecDeque<UnsentMessage>,
     /// The time now, as far as the owner has passed it.
     pub now_ms: u64,
     /// The number of a message whose acknowledgement measures the round trip, and the time when it was sent.
@@ -166,7 +175,7 @@ impl PeerLink {
             sent: 0,
             sent_bytes: 0,
             sent_most: 0,
-            unreliable: Vec::new(),
+            unreliable: VecDeque::new(),
             now_ms: 0,
             probe: None,
             next_probe_ms: 0,
@@ -210,14 +219,20 @@ impl PeerLink {
         Ok(())
     }
 
-    /// Queues an unreliable message for the next piece.
+    /// Queues an unreliable message. It is sent after the reliable messages that were queued before it, and near to them: the other end can
+    /// then pass all messages for a client on together.
     pub fn push_unreliable(&mut self, client: LinkClient, bytes: &[u8]) {
-        self.unreliable.push((client, bytes.to_vec()));
+        let (bytes, before) = (bytes.to_vec(), self.first + self.kept.len() as u64);
+        self.unreliable.push_back(UnsentMessage {
+            client,
+            bytes,
+            before,
+        });
     }
 
     /// Drops the queued messages of a client. O(messages of the link).
     pub fn forget(&mut self, client: LinkClient) {
-        self.unreliable.retain(|(of, _)| *of != client);
+        self.unreliable.retain(|message| message.client != client);
         if self.waiting.remove(&client).is_none() {
             return;
         }
@@ -320,7 +335,27 @@ impl PeerLink {
         let fits = |piece: &Vec<u8>, length: usize| {
             piece.len() == PIECE_HEADER_BYTES || piece.len() + length <= most
         };
-        while self.may_send() && fits(&piece, self.kept[self.sent].len()) {
+        loop {
+            let number = self.first + self.sent as u64;
+            let may_send = self.may_send();
+            let is_next = |message: &UnsentMessage| message.before <= number || !may_send;
+            if let Some(message) = self.unreliable.front().filter(|message| is_next(message)) {
+                if !fits(&piece, message.bytes.len() + ENTRY_HEADER_BYTES) {
+                    break;
+                }
+                let entry = PieceEntry {
+                    client: message.client,
+                    is_reliable: false,
+                    waited_ms: 0,
+                    bytes: &message.bytes,
+                };
+                write_entry(entry, &mut piece);
+                self.unreliable.pop_front();
+                continue;
+            }
+            if !may_send || !fits(&piece, self.kept[self.sent].len()) {
+                break;
+            }
             let message = &self.kept[self.sent];
             let entry = PieceEntry {
                 client: message.client,
@@ -338,21 +373,6 @@ impl PeerLink {
             self.next_probe_ms = now_ms + PROBE_INTERVAL_MS;
         }
         self.sent_most = self.sent_most.max(sent);
-        let mut count = 0;
-        for (client, bytes) in &self.unreliable {
-            if !fits(&piece, bytes.len() + ENTRY_HEADER_BYTES) {
-                break;
-            }
-            let entry = PieceEntry {
-                client: *client,
-                is_reliable: false,
-                waited_ms: 0,
-                bytes,
-            };
-            write_entry(entry, &mut piece);
-            count += 1;
-        }
-        self.unreliable.drain(..count);
         piece
     }
 
@@ -493,6 +513,47 @@ mod tests {
         assert_eq!(waits(carried), [WAITED_MS_MAX]);
         carry((&mut node, ahead_ms + 4_001), (&mut gateway, again + 4_006));
         assert_eq!(gateway.round_trip_ms, Some(6));
+    }
+
+    #[test]
+    fn messages_for_a_client_are_near_to_each_other() {
+        let settings = LinkSettings {
+            piece_bytes: 400,
+            ..LinkSettings::default()
+        };
+        let mut node = PeerLink::new(1, 2, settings);
+        for client in 0..4 {
+            node.push(LinkClient(client), &[1; 100]).unwrap();
+            node.push_unreliable(LinkClient(client), &[2; 50]);
+        }
+        let mut pieces = Vec::new();
+        node.poll(0, &mut LinkStats::default(), |piece| pieces.push(piece));
+        let entries = pieces.iter().map(|piece| read_piece(piece).unwrap().1);
+        let clients: Vec<Vec<_>> = entries
+            .map(|entries| {
+                entries
+                    .iter()
+                    .map(|it| (it.client.0, it.is_reliable))
+                    .collect()
+            })
+            .collect();
+        let both = |client| [(client, true), (client, false)];
+        assert_eq!(
+            clients,
+            [[both(0), both(1)].concat(), [both(2), both(3)].concat()]
+        );
+        assert!(node.unreliable.is_empty());
+        // Without room in the window, reliable messages wait, and unreliable ones do not.
+        node.sent_bytes = settings.window_bytes;
+        node.push(LinkClient(0), &[1]).unwrap();
+        node.push_unreliable(LinkClient(0), &[2]);
+        pieces.clear();
+        node.poll(1, &mut LinkStats::default(), |piece| pieces.push(piece));
+        let (_, entries) = read_piece(&pieces[0]).unwrap();
+        assert_eq!(
+            (pieces.len(), entries.len(), entries[0].is_reliable),
+            (1, 1, false)
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!                             time is over ─▶ MatchReport ─▶ MatchEnded ─▶ Destination: the place before the match
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
@@ -199,17 +199,24 @@ pub(super) fn leave_matches(
     cluster: Res<ClusterPlayers>,
     mut ended: MessageReader<MatchEnded>,
     mut elsewhere: MessageReader<NoMatchElsewhere>,
-    guests: Query<(Entity, &MatchGuest), Without<FrozenPlayer>>,
+    mut guests: Query<(Entity, &mut MatchGuest, Has<FrozenPlayer>)>,
     mut commands: Commands,
 ) {
-    let over = ended.read().filter_map(|it| cluster.entity(it.player));
-    let over: BTreeSet<Entity> = over.collect();
-    let nowhere = elsewhere.read().filter_map(|it| cluster.entity(it.0));
-    let nowhere: BTreeSet<Entity> = nowhere.collect();
-    for (entity, guest) in &guests {
-        let is_over = over.contains(&entity)
-            || (nowhere.contains(&entity) && !open.0.contains_key(&guest.id));
-        if is_over || guest.until <= tick.0 {
+    // A frozen player returns later.
+    for entity in ended.read().filter_map(|it| cluster.entity(it.player)) {
+        if let Ok((_, mut guest, _)) = guests.get_mut(entity) {
+            guest.until = tick.0;
+        }
+    }
+    for entity in elsewhere.read().filter_map(|it| cluster.entity(it.0)) {
+        if let Ok((_, mut guest, _)) = guests.get_mut(entity)
+            && !open.0.contains_key(&guest.id)
+        {
+            guest.until = tick.0;
+        }
+    }
+    for (entity, guest, is_frozen) in &guests {
+        if guest.until <= tick.0 && !is_frozen {
             let mut player = commands.entity(entity);
             player.insert(guest.home.clone()).remove::<MatchGuest>();
         }
