@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use patience::RowClock;
+use patience::{RowClock, connect_nats};
 use servers::NatsServer;
 use throng_cluster::{
     BusPeer, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore, DriverSettings,
     DriverStartError, GatewayId, GatewayPort, GatewaySettings, GatewaySink, LinkSettings,
-    MessageBus, NatsSettings, NatsTransport, NodeDriver, SharedRows,
+    MessageBus, NatsSettings, NodeDriver, SharedRows,
 };
 use throng_core::clock::{Stopwatch, unix_ms};
 use throng_core::ids::PlayerId;
@@ -70,7 +70,7 @@ fn links() -> LinkSettings {
 }
 
 fn bus(nats: &NatsServer, own: BusPeer, run: u64) -> MessageBus {
-    let transport = NatsTransport::connect(&NatsSettings::new(nats.address()), own).unwrap();
+    let transport = connect_nats(&NatsSettings::new(nats.address()), own);
     MessageBus::new(Box::new(transport), ClusterKey::new(&[7; 32]), own, run)
 }
 

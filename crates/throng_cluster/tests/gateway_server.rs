@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use patience::RowClock;
+use patience::{RowClock, connect_nats};
 use servers::NatsServer;
 use throng::prelude::*;
 use throng::sync::compare_mirror;
 use throng_client::{Client, ClientSettings};
 use throng_cluster::{
     BusPeer, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore, DriverSettings, GatewayId,
-    GatewayPort, GatewaySettings, LinkSettings, MessageBus, NatsSettings, NatsTransport,
-    NodeDriver, SharedRows, attach_node,
+    GatewayPort, GatewaySettings, LinkSettings, MessageBus, NatsSettings, NodeDriver, SharedRows,
+    attach_node,
 };
 use throng_core::clock::{Stopwatch, unix_ms};
 use throng_net::{
@@ -35,7 +35,7 @@ const TICKS_MAX: u32 = 10_000;
 const START: Vec2 = Vec2::splat(10.0);
 
 fn bus(nats: &NatsServer, own: BusPeer, run: u64) -> MessageBus {
-    let transport = NatsTransport::connect(&NatsSettings::new(nats.address()), own).unwrap();
+    let transport = connect_nats(&NatsSettings::new(nats.address()), own);
     MessageBus::new(Box::new(transport), ClusterKey::new(&[7; 32]), own, run)
 }
 

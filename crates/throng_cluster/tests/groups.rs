@@ -15,7 +15,7 @@ use std::time::Duration;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use patience::{RowClock, patient_messages};
+use patience::{RowClock, connect_nats, patient_messages};
 use servers::NatsServer;
 use throng::prelude::*;
 use throng::world::{GuildId, Parties, PartyId, SceneSpec, open_scene};
@@ -23,9 +23,9 @@ use throng_cluster::{
     BusPeer, BusTransport, ClusterGroups, ClusterKey, ClusterPlayers, ClusterPlugin, ClusterRecord,
     ClusterSessionsPlugin, ClusterSessionsSettings, ClusterStore, DriverSettings, GroupChange,
     GroupChangeFinished, GroupChangeRequest, GroupId, GroupKind, GroupMessageRequest,
-    GroupNotChanged, GroupStats, LinkSettings, LocalBus, MessageBus, NatsSettings, NatsTransport,
-    NodeDriver, PlayerHooks, PlayerMessageReceived, PlayerMove, PostgresRows, RefusedGroup,
-    SharedRows, attach_node,
+    GroupNotChanged, GroupStats, LinkSettings, LocalBus, MessageBus, NatsSettings, NodeDriver,
+    PlayerHooks, PlayerMessageReceived, PlayerMove, PostgresRows, RefusedGroup, SharedRows,
+    attach_node,
 };
 use throng_store::testing::{TestSchema, postgres_url};
 
@@ -96,7 +96,7 @@ impl Engines {
             Self::Memory(_, bus) => Box::new(bus.join(own)),
             Self::Servers(_, nats) => {
                 let settings = NatsSettings::new(nats.address());
-                Box::new(NatsTransport::connect(&settings, own).unwrap())
+                Box::new(connect_nats(&settings, own))
             }
         }
     }

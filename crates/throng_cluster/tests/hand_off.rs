@@ -15,14 +15,13 @@ use std::time::Duration;
 
 use bevy_app::{App, FixedMain};
 use bevy_ecs::prelude::*;
-use patience::RowClock;
+use patience::{RowClock, connect_nats};
 use servers::NatsServer;
 use throng_cluster::{
     BusPeer, ClusterKey, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply,
     ClusterRequest, ClusterStore, ClusterStoreError, DriverSettings, DriverStartError,
-    FrozenPlayer, LeaveReason, LocalBus, MessageBus, NatsSettings, NatsTransport, NodeDriver,
-    PlayerExchange, PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove, PostgresRows,
-    SharedRows,
+    FrozenPlayer, LeaveReason, LocalBus, MessageBus, NatsSettings, NodeDriver, PlayerExchange,
+    PlayerHooks, PlayerLogOut, PlayerLoginRefused, PlayerMove, PostgresRows, SharedRows,
 };
 use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
@@ -157,10 +156,7 @@ fn start(engines: &Engines, name: &str) -> Result<Process, DriverStartError> {
     let driver = NodeDriver::start(&settings, open, |run| {
         let own = BusPeer::Node(run.node);
         let transport: Box<dyn throng_cluster::BusTransport> = match engines {
-            Engines::Servers(_, nats) => Box::new(
-                NatsTransport::connect(nats, own)
-                    .map_err(|error| DriverStartError::Bus(error.to_string()))?,
-            ),
+            Engines::Servers(_, nats) => Box::new(connect_nats(nats, own)),
             Engines::Memory(_, bus) => Box::new(bus.join(own)),
         };
         let key = ClusterKey::new(&[7; 32]);

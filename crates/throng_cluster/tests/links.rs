@@ -295,7 +295,7 @@ fn reliable_messages_arrive_once_and_in_order_under_all_faults() {
         world.drain();
         world.check_complete();
         let received: u64 = world.ends.iter().map(|end| end.received).sum();
-        assert!(received > 5_000, "seed {seed}: {received}");
+        assert!(received > 4_500, "seed {seed}: {received}");
     }
 }
 

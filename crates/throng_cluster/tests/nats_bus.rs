@@ -3,6 +3,7 @@
 //! Each test starts a server of its own. Without the program `nats-server` nothing is tested; `.ci/with_nats` installs it.
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 
+mod patience;
 mod servers;
 
 use std::net::TcpListener;
@@ -12,6 +13,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use patience::connect_nats;
 use servers::NatsServer;
 use throng_cluster::{
     BUS_VERSION, BusConnectError, BusEvent, BusPeer, BusRefusal, BusSendError, ClusterKey,
@@ -37,7 +39,7 @@ impl Wake for Unpark {
 
 impl TestEnd {
     fn new(settings: &NatsSettings, own: BusPeer, run: u64) -> Self {
-        let transport = NatsTransport::connect(settings, own).unwrap();
+        let transport = connect_nats(settings, own);
         let key = ClusterKey::new(&[7; 32]);
         let mut bus = MessageBus::new(Box::new(transport), key, own, run);
         bus.set_waker(Waker::from(Arc::new(Unpark(thread::current()))));

@@ -1,7 +1,7 @@
 //! How many hand-offs and saves a Postgres server executes for nodes that write at the same time. Every player is then where it should be.
 //!
-//! The server is that of `THRONG_POSTGRES`; without it nothing is tested. The figures, from a release build on a machine that is otherwise idle:
-//! `THRONG_FIGURES=1 .ci/with_postgres cargo test --release -p throng_cluster --all-features --test postgres_limits -- --nocapture`
+//! The server is that of `THRONG_POSTGRES`; without it nothing is tested. The figures, on a machine that is otherwise idle:
+//! `THRONG_FIGURES=1 .ci/with_postgres cargo test -p throng_cluster --all-features --test postgres_limits -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a failed test ends")]
 #![allow(clippy::print_stdout, reason = "figures")]
 

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use patience::RowClock;
+use patience::{RowClock, connect_nats};
 use servers::NatsServer;
 use throng_cluster::{
     BusEvent, BusPeer, BusTransport, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore,
     DriverSettings, GatewayId, GatewayPort, GatewaySettings, LinkSet, LinkSettings, LocalBus,
-    MessageBus, NatsSettings, NatsTransport, NodeDriver, PeerPresence, SharedRows,
+    MessageBus, NatsSettings, NodeDriver, PeerPresence, SharedRows,
 };
 use throng_core::ids::PlayerId;
 use throng_net::ConnectionHandler;
@@ -45,7 +45,7 @@ impl TestBus {
             Self::Local(bus) => Box::new(bus.join(own)),
             Self::Nats(server) => {
                 let settings = NatsSettings::new(server.address());
-                Box::new(NatsTransport::connect(&settings, own).unwrap())
+                Box::new(connect_nats(&settings, own))
             }
         };
         MessageBus::new(transport, ClusterKey::new(&[7; 32]), own, run)

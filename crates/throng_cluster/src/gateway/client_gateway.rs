@@ -30,6 +30,8 @@ struct SharedGateway {
     state: Mutex<GatewayState>,
     thread: OnceLock<Thread>,
     ends: AtomicBool,
+    /// All clients were closed, and the endpoints know it.
+    is_closed: AtomicBool,
     clock: Stopwatch,
     batch_time: Duration,
 }
@@ -110,6 +112,7 @@ impl ClientGateway {
                 state: Mutex::new(GatewayState::new(bus, links, nodes, settings)),
                 thread: OnceLock::new(),
                 ends: AtomicBool::new(false),
+                is_closed: AtomicBool::new(false),
                 clock: Stopwatch::start(),
             }
         });
@@ -138,8 +141,12 @@ impl ClientGateway {
                 let now_ms = shared.now_ms();
                 // An endpoint locks its clients while it calls the handler, and its sink needs the same lock. So the sink is not called
                 // under the lock of the state.
-                shared.state().step(now_ms, &mut buffer);
+                let mut state = shared.state();
+                state.step(now_ms, &mut buffer);
+                let is_closed = state.is_closed();
+                drop(state);
                 buffer.pass_on(&mut *sink);
+                shared.is_closed.store(is_closed, Ordering::Release);
                 // What arrives meanwhile is handled together.
                 thread::sleep(shared.batch_time);
                 thread::park_timeout(IDLE);
@@ -180,7 +187,7 @@ impl ClientGateway {
     /// Whether all closes of [`close`](Self::close) were passed to the endpoints.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.shared.state().is_closed()
+        self.shared.is_closed.load(Ordering::Acquire)
     }
 
     /// The number of clients that are connected now.

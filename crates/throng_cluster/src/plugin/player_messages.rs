@@ -222,7 +222,7 @@ mod tests {
 
     /// Another node has the player already, and this app has not had its next tick.
     #[test]
-    fn message_to_a_player_that_moves_is_not_handled_by_the_app_that_it_leaves() {
+    fn message_does_not_reach_the_app_that_its_player_leaves() {
         let (rows, bus) = (SharedRows::default(), LocalBus::default());
         let other = start("n2", &rows, &bus);
         let mut app = App::new();

@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::cell::Cell;
+use std::thread;
 use std::time::Duration;
 
-use throng_cluster::{MessengerSettings, SharedRows};
+use throng_cluster::{BusPeer, MessengerSettings, NatsSettings, NatsTransport, SharedRows};
 use throng_core::clock::Stopwatch;
 
 /// The longest step of the time. A test that a busy machine stops for seconds must not find its nodes late.
@@ -41,5 +42,18 @@ pub fn patient_messages() -> MessengerSettings {
         hold_ms: 60_000,
         read_timeout_ms: 60_000,
         ..MessengerSettings::default()
+    }
+}
+
+/// Connects to a NATS server. A server on a busy machine may end a connection before it is complete.
+pub fn connect_nats(settings: &NatsSettings, own: BusPeer) -> NatsTransport {
+    let mut attempts = 0;
+    loop {
+        match NatsTransport::connect(settings, own) {
+            Ok(transport) => return transport,
+            Err(error) => assert!(attempts < 20, "{error}"),
+        }
+        attempts += 1;
+        thread::park_timeout(Duration::from_millis(100));
     }
 }

@@ -16,11 +16,11 @@ use throng_client::ClientSession;
 use throng_cluster::{
     BusPeer, BusTransport, ClusterKey, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply,
     ClusterRequest, ClusterSessionsPlugin, ClusterStore, ClusterStoreError, DriverSettings,
-    GatewayId, LinkSettings, LocalBus, MessageBus, NatsSettings, NatsTransport, NodeDriver,
-    PlayerHooks, SharedRows, attach_node,
+    GatewayId, LinkSettings, LocalBus, MessageBus, NatsSettings, NodeDriver, PlayerHooks,
+    SharedRows, attach_node,
 };
 
-use crate::patience::{RowClock, patient_messages};
+use crate::patience::{RowClock, connect_nats, patient_messages};
 
 pub const PLAYER: PlayerId = PlayerId(7);
 pub const GOLD: u16 = 40;
@@ -169,7 +169,7 @@ impl Engines {
     pub fn bus(&self, own: BusPeer, run: u64) -> MessageBus {
         let transport: Box<dyn BusTransport> = match &self.carrier {
             Carrier::Memory(bus) => Box::new(bus.join(own)),
-            Carrier::Nats(settings) => Box::new(NatsTransport::connect(settings, own).unwrap()),
+            Carrier::Nats(settings) => Box::new(connect_nats(settings, own)),
         };
         MessageBus::new(transport, ClusterKey::new(&[7; 32]), own, run)
     }

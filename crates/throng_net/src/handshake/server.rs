@@ -522,12 +522,8 @@ impl ServerHandshake {
     }
 
     /// Whether a token may be used, if it is genuine: to log in, or later to resume a session.
-    fn is_in_time(
-        &self,
-        (unix_s, expires_s): (u64, u64),
-        mac: &[u8; TAG_BYTES],
-        proof: TokenProof,
-    ) -> bool {
+    fn is_in_time(&self, times: (u64, u64), mac: &[u8; TAG_BYTES], proof: TokenProof) -> bool {
+        let (unix_s, expires_s) = times;
         unix_s < expires_s.saturating_add(self.settings.late_resume_s)
             || self.used_tokens.may_return(mac, proof, unix_s)
     }
