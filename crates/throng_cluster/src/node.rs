@@ -23,6 +23,9 @@ use crate::routes::PlayerRoute;
 /// tenth slower than the store's.
 pub const NODE_VALID_MS: u64 = 1_350;
 
+/// Maximum number of players whose owners are read at once.
+const READ_PLAYERS_MAX: usize = 256;
+
 /// A request of a node, to match its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
@@ -72,6 +75,8 @@ pub struct NodeSettings {
     /// Maximum number of players per save, without those that exchanged something with the last of them. A save has to end within
     /// `request_timeout_ms`.
     pub saved_players_max: usize,
+    /// Maximum number of players per hand-off, without those that exchanged something with them.
+    pub handed_off_players_max: usize,
     /// The time between two reads while a reply is expected, and before a request is repeated because the store is away.
     pub busy_read_interval_ms: u64,
     /// The time between two reads of arrivals without a wake-up: a wake-up may be lost.
@@ -105,6 +110,7 @@ impl Default for NodeSettings {
             request_timeout_ms: 450,
             save_interval_ms: 10_000,
             saved_players_max: 256,
+            handed_off_players_max: 64,
             busy_read_interval_ms: 50,
             idle_read_interval_ms: 1_000,
             take_back_after_ms: 1_000,
@@ -436,6 +442,8 @@ impl ClusterNode {
         }
         let run = self.run;
         let find = |fits: fn(HeldState) -> bool| self.players.find(fits);
+        let mut held = self.players.0.values();
+        let target = held.find_map(|held| held.state.target());
         let epoch_of = |player| self.players.0.get(&player).map_or(0, |held| held.epoch);
         if let Some(player) = find(|state| state == HeldState::Uncertain) {
             let epoch = epoch_of(player);
@@ -456,8 +464,8 @@ impl ClusterNode {
                 now_ms,
                 outputs,
             );
-        } else if let Some(player) = find(|state| matches!(state, HeldState::Moving(_))) {
-            self.write_hand_off(player, now_ms, outputs);
+        } else if let Some(to) = target {
+            self.write_hand_off(to, now_ms, outputs);
         } else if let Some(player) =
             find(|state| state == HeldState::Leaving).filter(|_| now_ms >= self.next_release_ms)
         {
@@ -501,18 +509,16 @@ impl ClusterNode {
             })
     }
 
-    fn write_hand_off(&mut self, player: PlayerId, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        let state = self.players.0.get(&player).map(|held| held.state);
-        let (Some(HeldState::Moving(to)), Some((own, saves))) =
-            (state, self.players.joined_saves(player))
-        else {
-            return;
-        };
-        let work = RequestWork::HandOff(WrittenGroup::new(&own, &saves));
-        let run = self.run;
+    /// Hands off the first player that moves, and others that move to the same node.
+    fn write_hand_off(&mut self, to: NodeRun, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
+        let players_max = self.settings.handed_off_players_max.max(1);
+        let moving = self.players.all(|state| state == HeldState::Moving(to));
+        let moving: Vec<PlayerId> = moving.take(players_max).collect();
+        let (players, saves) = self.players.joined_saves(&moving);
+        let work = RequestWork::HandOff(WrittenGroup::new(&players, &saves));
         let request = ClusterRequest::HandOff {
-            run,
-            player: own,
+            run: self.run,
+            players,
             to,
             saves,
         };
@@ -520,44 +526,48 @@ impl ClusterNode {
     }
 
     fn write_release(&mut self, player: PlayerId, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        let Some((player, saves)) = self.players.joined_saves(player) else {
+        let (mut players, saves) = self.players.joined_saves(&[player]);
+        let work = RequestWork::Release(WrittenGroup::new(&players, &saves));
+        let Some(player) = players.pop() else {
             return;
         };
-        let work = RequestWork::Release(WrittenGroup::new(&player, &saves));
         let run = self.run;
         let request = ClusterRequest::Release { run, player, saves };
         self.send(work, request, now_ms, outputs);
     }
 
-    /// Reads the owner of a player whose epoch could not be raised, that was handed off, or that logs in.
+    /// Reads the owners of players whose epoch could not be raised, that were handed off, or that log in.
     fn read_owners(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         if !self.requests.is_free(RequestKind::Owner) {
             return;
         }
-        let checking = self.players.find(|state| state == HeldState::Checking);
-        let moved = || {
-            self.players.find(
-                |state| matches!(state, HeldState::Moved { next_read_ms, .. } if now_ms >= next_read_ms),
-            )
-        };
-        let login = || {
-            let is_due = now_ms >= self.next_login_ms;
-            let mut logins = self.logins.iter().filter(|_| is_due);
-            logins
-                .find(|(_, epoch)| epoch.is_none())
-                .map(|(player, _)| *player)
-        };
-        let Some(player) = checking.or_else(moved).or_else(login) else {
+        let held = self.players.all(|state| match state {
+            HeldState::Checking => true,
+            HeldState::Moved { next_read_ms, .. } => now_ms >= next_read_ms,
+            _ => false,
+        });
+        let logins_due = now_ms >= self.next_login_ms;
+        let logins = self.logins.iter().filter(|_| logins_due);
+        let logins = logins.filter(|(_, epoch)| epoch.is_none());
+        let read = held.chain(logins.map(|(player, _)| *player));
+        let players: BTreeSet<PlayerId> = read.take(READ_PLAYERS_MAX).collect();
+        if players.is_empty() {
             return;
-        };
-        let interval_ms = self.settings.busy_read_interval_ms;
-        if let Some(held) = self.players.0.get_mut(&player)
-            && let HeldState::Moved { next_read_ms, .. } = &mut held.state
-        {
-            *next_read_ms = now_ms + interval_ms;
         }
-        let request = ClusterRequest::ReadOwner { player };
-        self.send(RequestWork::ReadOwner(player), request, now_ms, outputs);
+        let interval_ms = self.settings.busy_read_interval_ms;
+        for player in &players {
+            if let Some(held) = self.players.0.get_mut(player)
+                && let HeldState::Moved { next_read_ms, .. } = &mut held.state
+            {
+                *next_read_ms = now_ms + interval_ms;
+            }
+        }
+        let players: Vec<PlayerId> = players.into_iter().collect();
+        let request = ClusterRequest::ReadPlayers {
+            players: players.clone(),
+            with_records: false,
+        };
+        self.send(RequestWork::ReadOwners(players), request, now_ms, outputs);
     }
 
     fn adopt_arrivals(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {

@@ -169,13 +169,15 @@ fn execute(
     match request {
         ClusterRequest::StartRun { name } => start_run(session, name, at_ms),
         ClusterRequest::ReadNodes => read_nodes(session, at_ms),
-        ClusterRequest::ReadOwner { player } => read_owner(session, *player),
         ClusterRequest::ReadPlayers {
             players,
             with_records,
         } => read_players(session, players, *with_records),
         ClusterRequest::ReadArrivals { run } => read_arrivals(session, *run),
         ClusterRequest::Adopt { run, arrivals } => adopt(session, *run, arrivals),
+        ClusterRequest::ClaimLate { run, players_max } => {
+            claim_late(session, *run, *players_max, at_ms)
+        }
         ClusterRequest::Scene(request) => execute_scene(session, request, at_ms),
         ClusterRequest::Save { run, saves } => {
             let ((node, run), saves) = (parameters(*run), SaveColumns::new(saves));
@@ -188,17 +190,19 @@ fn execute(
         }
         ClusterRequest::HandOff {
             run,
-            player,
+            players,
             to,
             saves,
         } => {
             let ((node, run), (to_node, to_run)) = (parameters(*run), parameters(*to));
-            let saves = SaveColumns::new(saves.iter().chain([player]));
+            let given = players.len() as i64;
+            let saves = SaveColumns::new(saves.iter().chain(players));
             let [players, epochs, revisions, records] = saves.parameters();
             let rows = session.query(
-                "SELECT cluster_hand_off($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                "SELECT cluster_hand_off($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
                 &[
-                    &node, &run, players, epochs, revisions, records, &to_node, &to_run, &at_ms,
+                    &node, &run, players, epochs, revisions, records, &given, &to_node, &to_run,
+                    &at_ms,
                 ],
             )?;
             reply_of(&rows)
@@ -255,13 +259,6 @@ fn execute_small(
                 &[&node, &run, &player, &epoch, &at_ms],
             )?
         }
-        ClusterRequest::ClaimLate { run, players_max } => {
-            let ((node, run), players_max) = (parameters(*run), *players_max as i64);
-            session.query(
-                "SELECT cluster_claim_late($1, $2, $3, $4)",
-                &[&node, &run, &players_max, &at_ms],
-            )?
-        }
         ClusterRequest::LogIn { run, player, epoch } => {
             let ((node, run), player, epoch) = (parameters(*run), player.0 as i64, *epoch as i64);
             session.query(
@@ -316,23 +313,6 @@ fn read_nodes(
     ))
 }
 
-fn read_owner(
-    session: &mut PostgresSession,
-    player: PlayerId,
-) -> Result<ClusterReply, ClusterStoreError> {
-    let rows = session.query(
-        "SELECT node, run, epoch, is_adopted FROM cluster_player WHERE player = $1",
-        &[&(player.0 as i64)],
-    )?;
-    let Some(row) = rows.first() else {
-        return Ok(ClusterReply::Refused(RefusedWrite::NotOwner));
-    };
-    let node: Option<i32> = column(row, 0)?;
-    let owner = node.map(|_| run_at(row, 0)).transpose()?;
-    let epoch: i64 = column(row, 2)?;
-    Ok(ClusterReply::Owner(owner, epoch as u64, column(row, 3)?))
-}
-
 fn read_arrivals(
     session: &mut PostgresSession,
     run: NodeRun,
@@ -377,6 +357,30 @@ fn adopt(
     Ok(ClusterReply::Adopted(
         adopted.collect::<Result<_, ClusterStoreError>>()?,
     ))
+}
+
+fn claim_late(
+    session: &mut PostgresSession,
+    run: NodeRun,
+    players_max: usize,
+    at_ms: Option<i64>,
+) -> Result<ClusterReply, ClusterStoreError> {
+    let (node, run) = parameters(run);
+    let rows = session.query(
+        "SELECT _code, _players, _epochs FROM cluster_claim_players($1, $2, $3, $4)",
+        &[&node, &run, &(players_max as i64), &at_ms],
+    )?;
+    if let refused @ ClusterReply::Refused(_) = reply_of(&rows)? {
+        return Ok(refused);
+    }
+    let row = first(&rows)?;
+    let (players, epochs): (Vec<i64>, Vec<i64>) = (column(row, 1)?, column(row, 2)?);
+    let arrivals = players.into_iter().zip(epochs);
+    let arrivals = arrivals.map(|(player, epoch)| Arrival {
+        player: PlayerId(player as u64),
+        epoch: epoch as u64,
+    });
+    Ok(ClusterReply::Arrivals(arrivals.collect()))
 }
 
 /// The player and the epoch in the first two columns.

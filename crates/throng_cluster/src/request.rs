@@ -74,15 +74,15 @@ pub enum ClusterRequest {
         /// The players. Players that exchanged something unsaved have to be in the same request.
         saves: Vec<ClusterSave>,
     },
-    /// Gives a player to another node, with its state, and saves others with it.
+    /// Gives players to another node, with their states, and saves others with them.
     HandOff {
         /// The run that sends the request.
         run: NodeRun,
-        /// The player.
-        player: ClusterSave,
+        /// The players, each once.
+        players: Vec<ClusterSave>,
         /// The new owner.
         to: NodeRun,
-        /// Players that exchanged something unsaved with the player.
+        /// Other players that exchanged something unsaved with them, each once.
         saves: Vec<ClusterSave>,
     },
     /// Ends the ownership of a player: it has logged out. Saves its state, and others with it.
@@ -102,11 +102,6 @@ pub enum ClusterRequest {
         player: PlayerId,
         /// The epoch with which the caller owns it.
         epoch: u64,
-    },
-    /// Reads who owns a player.
-    ReadOwner {
-        /// The player.
-        player: PlayerId,
     },
     /// Reads what the store knows about players. Unknown ones are left out.
     ReadPlayers {
@@ -137,8 +132,8 @@ pub enum ClusterRequest {
         /// The epoch with which the late node owns it.
         epoch: u64,
     },
-    /// Claims players of dead nodes and of earlier runs, up to a maximum number. They become arrivals. Before that, it declares all late nodes
-    /// dead, if the heartbeats of the caller were in time for [`NODE_STEADY_AFTER_MS`].
+    /// Claims players of dead nodes and of earlier runs, up to a maximum number. They become arrivals, and are the reply. Before that, it
+    /// declares all late nodes dead, if the heartbeats of the caller were in time for [`NODE_STEADY_AFTER_MS`].
     ClaimLate {
         /// The run that sends the request.
         run: NodeRun,
@@ -220,8 +215,6 @@ pub enum ClusterReply {
     Started(NodeRun),
     /// All nodes, by ascending id.
     Nodes(Vec<NodeEntry>),
-    /// The owner of a player, its epoch, and whether the owner has adopted it.
-    Owner(Option<NodeRun>, u64, bool),
     /// What the store knows about players, by ascending id.
     Players(Vec<PlayerEntry>),
     /// Players that wait to be adopted.

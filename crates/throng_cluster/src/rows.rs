@@ -85,15 +85,14 @@ impl ClusterRows {
             ClusterRequest::Save { run, saves } => self.save(run, &saves),
             ClusterRequest::HandOff {
                 run,
-                player,
+                players,
                 to,
                 saves,
-            } => self.hand_off(run, player, to, saves, now_ms),
+            } => self.hand_off(run, players, to, saves, now_ms),
             ClusterRequest::Release { run, player, saves } => self.release(run, player, saves),
             ClusterRequest::RaiseEpoch { run, player, epoch } => {
                 self.change_owned(run, player, epoch, |row| row.epoch += 1)
             }
-            ClusterRequest::ReadOwner { player } => return self.read_owner(player),
             ClusterRequest::ReadPlayers {
                 players,
                 with_records,
@@ -104,7 +103,7 @@ impl ClusterRows {
                 self.take_back(run, player, epoch, now_ms)
             }
             ClusterRequest::ClaimLate { run, players_max } => {
-                self.claim_late(run, players_max, now_ms)
+                return self.claim_late(run, players_max, now_ms);
             }
             ClusterRequest::LogIn { run, player, epoch } => self.log_in(run, player, epoch, now_ms),
             ClusterRequest::Scene(request) => return self.execute_scene(request, now_ms),
@@ -213,7 +212,7 @@ impl ClusterRows {
     fn hand_off(
         &mut self,
         run: NodeRun,
-        player: ClusterSave,
+        players: Vec<ClusterSave>,
         to: NodeRun,
         mut saves: Vec<ClusterSave>,
         now_ms: u64,
@@ -221,10 +220,12 @@ impl ClusterRows {
         if !self.is_alive(to, now_ms) {
             return Err(RefusedWrite::TargetLate);
         }
-        let moved = player.player;
-        saves.push(player);
+        let moved: Vec<PlayerId> = players.iter().map(|save| save.player).collect();
+        saves.extend(players);
         self.save(run, &saves)?;
-        self.give(moved, Some(to));
+        for player in moved {
+            self.give(player, Some(to));
+        }
         Ok(())
     }
 
@@ -261,19 +262,14 @@ impl ClusterRows {
         row.map(change).ok_or(RefusedWrite::NotOwner)
     }
 
-    fn read_owner(&self, player: PlayerId) -> ClusterReply {
-        let row = self.players.get(&player);
-        row.map_or(ClusterReply::Refused(RefusedWrite::NotOwner), |row| {
-            ClusterReply::Owner(row.owner, row.epoch, row.is_adopted)
-        })
-    }
-
     fn read_players(&self, players: &[PlayerId], with_records: bool) -> ClusterReply {
         let entries = players.iter().filter_map(|&player| {
             let row = self.players.get(&player)?;
             Some(PlayerEntry {
                 player,
                 owner: row.owner,
+                epoch: row.epoch,
+                is_adopted: row.is_adopted,
                 record: with_records.then(|| row.record.clone()),
             })
         });
@@ -339,14 +335,9 @@ impl ClusterRows {
         row.is_none_or(|row| row.run != run.run || row.is_dead)
     }
 
-    fn claim_late(
-        &mut self,
-        run: NodeRun,
-        players_max: usize,
-        now_ms: u64,
-    ) -> Result<(), RefusedWrite> {
+    fn claim_late(&mut self, run: NodeRun, players_max: usize, now_ms: u64) -> ClusterReply {
         if !self.is_alive(run, now_ms) {
-            return Err(RefusedWrite::RunEnded);
+            return ClusterReply::Refused(RefusedWrite::RunEnded);
         }
         for node in self.nodes.keys().copied().collect::<Vec<_>>() {
             self.declare_dead(run, node, now_ms);
@@ -357,10 +348,12 @@ impl ClusterRows {
             .filter_map(|(player, row)| Some((*player, row.owner?)));
         let late = owned.filter(|(_, owner)| self.is_dead(*owner));
         let late: Vec<_> = late.map(|(player, _)| player).take(players_max).collect();
-        for player in late {
+        let arrivals = late.into_iter().map(|player| {
             self.give(player, Some(run));
-        }
-        Ok(())
+            let epoch = self.players.get(&player).map_or(0, |row| row.epoch);
+            Arrival { player, epoch }
+        });
+        ClusterReply::Arrivals(arrivals.collect())
     }
 
     fn log_in(

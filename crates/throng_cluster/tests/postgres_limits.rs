@@ -87,11 +87,11 @@ impl WritingNode {
         self.revision += 1;
         let (run, to) = (self.run, self.other);
         for nth in 0..self.players.len() {
-            let player = self.save(self.players[nth]);
+            let players = vec![self.save(self.players[nth])];
             let saves = Vec::new();
             let hand_off = ClusterRequest::HandOff {
                 run,
-                player,
+                players,
                 to,
                 saves,
             };
@@ -112,12 +112,6 @@ impl WritingNode {
     }
 
     fn check(&mut self) {
-        for nth in 0..self.players.len() {
-            let player = self.players[nth];
-            let request = ClusterRequest::ReadOwner { player };
-            let reply = self.rows.execute(&request).unwrap();
-            assert_eq!(reply, ClusterReply::Owner(Some(self.run), self.epoch, true));
-        }
         let request = ClusterRequest::ReadPlayers {
             players: self.players.clone(),
             with_records: true,

@@ -59,11 +59,11 @@ fn hand_off(rows: &mut PostgresRows, run: NodeRun, to: NodeRun, player: PlayerId
     let record = ClusterRecord { revision: 1, bytes };
     let request = ClusterRequest::HandOff {
         run,
-        player: ClusterSave {
+        players: vec![ClusterSave {
             player,
             epoch,
             record,
-        },
+        }],
         to,
         saves: Vec::new(),
     };

@@ -61,10 +61,25 @@ fn save(player: PlayerId, epoch: u64, revision: u64) -> ClusterSave {
 }
 
 fn owner(rows: &mut PostgresRows, player: PlayerId) -> (Option<NodeRun>, u64) {
-    match rows.execute(&ClusterRequest::ReadOwner { player }) {
-        Ok(ClusterReply::Owner(owner, epoch, _)) => (owner, epoch),
+    let players = vec![player];
+    let request = ClusterRequest::ReadPlayers {
+        players,
+        with_records: false,
+    };
+    match rows.execute(&request) {
+        Ok(ClusterReply::Players(found)) => found
+            .first()
+            .map_or((None, 0), |entry| (entry.owner, entry.epoch)),
         other => panic!("{other:?}"),
     }
+}
+
+/// Claims players of dead nodes.
+fn claim(rows: &mut PostgresRows, run: NodeRun, at_ms: u64) {
+    let players_max = 1_000;
+    let request = ClusterRequest::ClaimLate { run, players_max };
+    let reply = rows.execute_at(&request, Some(at_ms)).unwrap();
+    assert!(matches!(reply, ClusterReply::Arrivals(_)), "{reply:?}");
 }
 
 /// Draws requests that often make sense, and often do not.
@@ -136,23 +151,42 @@ impl RequestSource {
                 load: self.rng.random(),
             },
             5 => ClusterRequest::Save { run, saves },
-            6 => ClusterRequest::HandOff {
-                run,
-                player: self.save(rows, player),
-                to: self.run(),
-                saves: if self.rng.random_bool(0.7) {
-                    Vec::new()
-                } else {
-                    saves
-                },
-            },
+            6 => {
+                let mut players = vec![self.save(rows, player)];
+                let mut saves = saves;
+                match self.rng.random_range(0..10) {
+                    0..3 => saves.clear(),
+                    // With all other players of the run.
+                    3..8 => {
+                        saves.clear();
+                        let own = |other: &&PlayerId| {
+                            let owner = rows.owner(**other).and_then(|(owner, _)| owner);
+                            **other != player && owner == Some(run)
+                        };
+                        for other in PLAYERS.iter().filter(own) {
+                            players.push(self.save(rows, *other));
+                        }
+                    }
+                    _ => {}
+                }
+                let to = self.run();
+                ClusterRequest::HandOff {
+                    run,
+                    players,
+                    to,
+                    saves,
+                }
+            }
             7 => ClusterRequest::Release {
                 run,
                 player: self.save(rows, player),
                 saves: Vec::new(),
             },
             8 => ClusterRequest::RaiseEpoch { run, player, epoch },
-            9 => ClusterRequest::ReadOwner { player },
+            9 => ClusterRequest::ReadPlayers {
+                players: vec![player],
+                with_records: false,
+            },
             10 => ClusterRequest::ReadArrivals { run },
             11 => {
                 let also = players[..others].to_vec();
@@ -212,7 +246,12 @@ fn postgres_and_memory_give_the_same_replies() {
             if let ClusterReply::Started(run) = expected {
                 source.runs.push(run);
             }
-            let name = name_of(&request);
+            let name = match &request {
+                ClusterRequest::HandOff { players, .. } if players.len() > 1 => {
+                    "HandOff of several".to_owned()
+                }
+                request => name_of(request),
+            };
             let result = match expected {
                 ClusterReply::Refused(refused) => format!("{refused:?}"),
                 _ => "done".to_owned(),
@@ -261,11 +300,7 @@ fn only_one_of_many_connections_gets_an_epoch() {
                     barrier.wait();
                     let mut raised = 0;
                     for nth in 0..200 {
-                        let (owner, epoch) =
-                            match rows.execute(&ClusterRequest::ReadOwner { player }) {
-                                Ok(ClusterReply::Owner(owner, epoch, _)) => (owner, epoch),
-                                _ => (None, 0),
-                            };
+                        let (owner, epoch) = owner(&mut rows, player);
                         let request = match owner {
                             None => ClusterRequest::LogIn { run, player, epoch },
                             // In the name of the current owner. Another connection does the same at the same time.
@@ -279,7 +314,7 @@ fn only_one_of_many_connections_gets_an_epoch() {
                             },
                             Some(run) => ClusterRequest::HandOff {
                                 run,
-                                player: save(player, epoch, epoch),
+                                players: vec![save(player, epoch, epoch)],
                                 to: runs[nth % runs.len()],
                                 saves: Vec::new(),
                             },
@@ -325,22 +360,14 @@ fn heartbeat_and_claim_at_the_same_time_leave_one_owner() {
             let mut rows = opened(&schema);
             rows.connect().unwrap();
             barrier.wait();
-            let claim = ClusterRequest::ClaimLate {
-                run: other,
-                players_max: 1_000,
-            };
-            done(&mut rows, &claim, at_ms);
+            claim(&mut rows, other, at_ms);
             sent.join().unwrap().unwrap() == ClusterReply::Done
         });
         // Who could send a heartbeat is still the owner, and after another claim, too.
-        let claim = ClusterRequest::ClaimLate {
-            run: other,
-            players_max: 1_000,
-        };
         for _ in 0..2 {
             let expected = if is_kept { own } else { other };
             assert_eq!(owner(&mut rows, player).0, Some(expected), "round {round}");
-            done(&mut rows, &claim, at_ms);
+            claim(&mut rows, other, at_ms);
         }
         kept += u32::from(is_kept);
         claimed += u32::from(!is_kept);
@@ -353,7 +380,7 @@ fn heartbeat_and_claim_at_the_same_time_leave_one_owner() {
 fn hand_off_of_two(run: NodeRun, to: NodeRun) -> ClusterRequest {
     ClusterRequest::HandOff {
         run,
-        player: save(PLAYERS[1], 1, 5),
+        players: vec![save(PLAYERS[1], 1, 5)],
         to,
         saves: vec![save(PLAYERS[0], 1, 5)],
     }
@@ -461,7 +488,7 @@ fn lost_reply_is_unknown_and_the_epoch_tells_what_happened() {
     // Prepares the statement, so that the next reply is that of the transaction.
     let refused = ClusterRequest::HandOff {
         run,
-        player: save(PLAYERS[1], 9, 5),
+        players: vec![save(PLAYERS[1], 9, 5)],
         to,
         saves: Vec::new(),
     };
@@ -600,11 +627,7 @@ fn role_without_rights_to_create_runs_a_node() {
     adopted(&mut rows, run, PLAYERS[1], 0);
     done(&mut rows, &hand_off_of_two(run, other), 1);
     done(&mut rows, &ClusterRequest::EndRun { run }, 2);
-    let claim = ClusterRequest::ClaimLate {
-        run: other,
-        players_max: 10,
-    };
-    done(&mut rows, &claim, 3);
+    claim(&mut rows, other, 3);
     assert_eq!(owner(&mut rows, PLAYERS[0]), (Some(other), 2));
 }
 

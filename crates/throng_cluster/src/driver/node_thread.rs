@@ -178,7 +178,7 @@ impl DriverState {
         };
         match (caller, reply) {
             (LaneCaller::Node(id), Some(reply)) => {
-                if let Some(output) = self.node.on_reply(now_ms, id, reply) {
+                for output in self.node.on_reply(now_ms, id, reply) {
                     self.dispatch(output, lanes);
                 }
             }

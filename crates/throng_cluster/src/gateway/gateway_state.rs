@@ -400,6 +400,19 @@ impl GatewayState {
         }
     }
 
+    /// Moves the clients whose players are at a node that has just been linked. They may have begun at another one, which knows the sessions
+    /// of players that have left. O(clients · log clients).
+    fn follow_routes_to(&mut self, peer: BusPeer) {
+        let elsewhere = self.clients.iter().filter(|(_, client)| {
+            let is_at_node = matches!(client.home, ClientHome::Node(node, _) if node != peer);
+            is_at_node && self.route_of(client.player) == Some(peer)
+        });
+        let elsewhere: Vec<ClientId> = elsewhere.map(|(client, _)| *client).collect();
+        for client in elsewhere {
+            self.follow_route(client);
+        }
+    }
+
     /// Makes a client wait for a node, which is known or probable.
     fn wait_for(&mut self, client: ClientId, node: BusPeer) {
         let home = self.waits_for(node);
@@ -418,7 +431,7 @@ impl GatewayState {
 
     fn on_link(&mut self, event: LinkEvent, sink: &mut dyn PacketSink) {
         match event {
-            LinkEvent::Linked { .. } => {}
+            LinkEvent::Linked { peer } => self.follow_routes_to(peer),
             LinkEvent::Lost { peer } => {
                 let of_peer = |home| matches!(home, ClientHome::Node(node, _) if node == peer);
                 let clients = self.clients.iter();

@@ -28,6 +28,16 @@ pub(super) enum HeldState {
     },
 }
 
+impl HeldState {
+    /// The run to which the player moves.
+    pub const fn target(self) -> Option<NodeRun> {
+        match self {
+            Self::Moving(to) => Some(to),
+            _ => None,
+        }
+    }
+}
+
 /// A player in the memory of a node.
 #[derive(Clone, Debug)]
 pub(super) struct HeldPlayer {
@@ -85,12 +95,15 @@ impl HeldPlayers {
         held.filter(|held| held.epoch == epoch)
     }
 
+    /// The players whose state fits, in ascending order.
+    pub fn all(&self, fits: impl Fn(HeldState) -> bool) -> impl Iterator<Item = PlayerId> {
+        let fitting = self.0.iter().filter(move |(_, held)| fits(held.state));
+        fitting.map(|(player, _)| *player)
+    }
+
     /// The player with the lowest id whose state fits.
     pub fn find(&self, fits: impl Fn(HeldState) -> bool) -> Option<PlayerId> {
-        let mut players = self.0.iter();
-        players
-            .find(|(_, held)| fits(held.state))
-            .map(|(player, _)| *player)
+        self.all(fits).next()
     }
 
     /// The saves of unsaved players, and whether there are more. Players that exchanged something are in the same list, so it may exceed
@@ -104,35 +117,28 @@ impl HeldPlayers {
             if saves.len() >= players_max {
                 return (saves, true);
             }
-            let Some((own, others)) = self.joined_saves(player) else {
-                continue;
-            };
-            let group = std::iter::once(own).chain(others);
+            let (own, others) = self.joined_saves(&[player]);
+            let group = own.into_iter().chain(others);
             saves.extend(group.inspect(|save| _ = found.insert(save.player)));
         }
         (saves, false)
     }
 
-    /// The save of a player, and those of all players that are connected with it by unsaved exchanges, directly or through others.
-    pub fn joined_saves(&self, player: PlayerId) -> Option<(ClusterSave, Vec<ClusterSave>)> {
-        let own = self.0.get(&player)?.to_save(player);
-        let (mut group, mut next) = (BTreeSet::from([player]), vec![player]);
+    /// The saves of players, and those of all other players that are connected with them by unsaved exchanges, directly or through others.
+    pub fn joined_saves(&self, players: &[PlayerId]) -> (Vec<ClusterSave>, Vec<ClusterSave>) {
+        let mut group: BTreeSet<PlayerId> = players.iter().copied().collect();
+        let mut next = players.to_vec();
         while let Some(player) = next.pop() {
-            let joined = self
-                .0
-                .get(&player)
-                .into_iter()
-                .flat_map(|held| &held.joined);
-            let new: Vec<PlayerId> = joined
-                .copied()
-                .filter(|other| group.insert(*other))
-                .collect();
-            next.extend(new);
+            let held = self.0.get(&player).into_iter();
+            let joined = held.flat_map(|held| &held.joined).copied();
+            next.extend(joined.filter(|other| group.insert(*other)));
         }
-        group.remove(&player);
-        let others = group.into_iter();
-        let others = others.filter_map(|other| Some(self.0.get(&other)?.to_save(other)));
-        Some((own, others.collect()))
+        for player in players {
+            group.remove(player);
+        }
+        let save = |player: PlayerId| Some(self.0.get(&player)?.to_save(player));
+        let own = players.iter().copied().filter_map(save).collect();
+        (own, group.into_iter().filter_map(save).collect())
     }
 
     /// Marks revisions as saved. Players that have not changed since then are separated from the others.

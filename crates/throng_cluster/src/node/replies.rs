@@ -1,12 +1,14 @@
 //! How a node handles replies, and requests without a reply.
 
+use std::collections::BTreeSet;
+
 use throng_core::ids::PlayerId;
 
 use super::held_player::{HeldPlayer, HeldState};
 use super::requests::{RequestWork, WrittenGroup};
 use super::{ClusterNode, NODE_VALID_MS, NodeOutput, RequestId};
-use crate::ids::ClusterRecord;
-use crate::request::{Arrival, ClusterReply, RefusedWrite};
+use crate::ids::{ClusterNodeId, ClusterRecord};
+use crate::request::{Arrival, ClusterReply, PlayerEntry, RefusedWrite};
 
 /// Maximum number of refused logins that wait to be taken.
 const REFUSED_LOGINS_MAX: usize = 4_096;
@@ -16,7 +18,9 @@ impl ClusterNode {
     pub(super) fn on_unknown(&mut self, work: RequestWork) {
         match work {
             RequestWork::HandOff(group) | RequestWork::Release(group) => {
-                self.set_state(group.moved, HeldState::Uncertain);
+                for moved in group.moved {
+                    self.set_state(moved, HeldState::Uncertain);
+                }
             }
             RequestWork::RaiseEpoch(player, epoch) => {
                 self.set_state((player, epoch), HeldState::Uncertain);
@@ -35,7 +39,7 @@ impl ClusterNode {
             RequestWork::Save(_) => self.next_save_ms = 0,
             // The next list of scenes shows whether a request about scenes was executed.
             RequestWork::Heartbeat
-            | RequestWork::ReadOwner(_)
+            | RequestWork::ReadOwners(_)
             | RequestWork::ReadArrivals
             | RequestWork::Scene(_) => {}
         }
@@ -56,14 +60,11 @@ impl ClusterNode {
         }
     }
 
-    /// Handles the reply to a request. Returns a wake-up to send, if there is one.
-    pub fn on_reply(
-        &mut self,
-        now_ms: u64,
-        id: RequestId,
-        reply: ClusterReply,
-    ) -> Option<NodeOutput> {
-        let (sent_ms, work) = self.requests.take(id)?;
+    /// Handles the reply to a request. Returns wake-ups to send.
+    pub fn on_reply(&mut self, now_ms: u64, id: RequestId, reply: ClusterReply) -> Vec<NodeOutput> {
+        let Some((sent_ms, work)) = self.requests.take(id) else {
+            return Vec::new();
+        };
         match work {
             RequestWork::Heartbeat => self.on_heartbeat(sent_ms, &reply),
             RequestWork::Save(saved) => match reply {
@@ -93,56 +94,79 @@ impl ClusterNode {
                     self.next_login_ms = now_ms + self.settings.busy_read_interval_ms;
                 }
             },
-            RequestWork::ReadOwner(player) => {
-                self.on_login_owner(now_ms, player, &reply);
-                return self.on_owner(player, &reply);
-            }
+            RequestWork::ReadOwners(players) => return self.on_owners(now_ms, &players, &reply),
             RequestWork::ReadArrivals => {
                 if let ClusterReply::Arrivals(arrivals) = reply {
-                    if arrivals.len() >= self.settings.claimed_players_max {
-                        // Probably there are more to claim.
-                        self.next_claim_ms = now_ms;
-                    }
                     self.queue_arrivals(&arrivals);
                 }
             }
             RequestWork::Adopt(arrivals) => self.on_adopted(now_ms, &arrivals, reply),
             RequestWork::Scene(work) => self.on_scene_reply(now_ms, work, reply),
             RequestWork::ClaimLate => {
-                if reply == ClusterReply::Done {
-                    self.next_arrivals_ms = now_ms;
+                if let ClusterReply::Arrivals(arrivals) = reply {
+                    self.on_claimed(now_ms, &arrivals);
                 }
             }
         }
-        None
+        Vec::new()
     }
 
-    /// Handles the row of a player that logs in.
-    fn on_login_owner(&mut self, now_ms: u64, player: PlayerId, reply: &ClusterReply) {
+    /// Handles claimed players. Their node is dead, so its scenes are free, too.
+    fn on_claimed(&mut self, now_ms: u64, arrivals: &[Arrival]) {
+        if arrivals.is_empty() {
+            return;
+        }
+        if arrivals.len() >= self.settings.claimed_players_max {
+            // Probably there are more to claim.
+            self.next_claim_ms = now_ms;
+        }
+        self.queue_arrivals(arrivals);
+        self.scenes.read_soon(self.settings.busy_read_interval_ms);
+    }
+
+    /// Handles the rows of players. Unknown players have none.
+    fn on_owners(
+        &mut self,
+        now_ms: u64,
+        players: &[PlayerId],
+        reply: &ClusterReply,
+    ) -> Vec<NodeOutput> {
+        let ClusterReply::Players(entries) = reply else {
+            self.next_login_ms = now_ms + self.settings.busy_read_interval_ms;
+            return Vec::new();
+        };
+        let mut waking = BTreeSet::new();
+        for &player in players {
+            let entry = entries.iter().find(|entry| entry.player == player);
+            self.on_login_owner(now_ms, player, entry);
+            waking.extend(entry.and_then(|entry| self.on_owner(entry)));
+        }
+        waking.into_iter().map(NodeOutput::Wake).collect()
+    }
+
+    /// Handles the row of a player that logs in; `None`: the player is unknown.
+    fn on_login_owner(&mut self, now_ms: u64, player: PlayerId, entry: Option<&PlayerEntry>) {
         if self.logins.get(&player) != Some(&None) {
             return;
         }
-        match *reply {
-            ClusterReply::Owner(None, epoch, _) => _ = self.logins.insert(player, Some(epoch)),
-            // The player is unknown.
-            ClusterReply::Refused(_) => _ = self.logins.insert(player, Some(0)),
-            ClusterReply::Owner(Some(owner), epoch, _) => {
-                self.logins.remove(&player);
-                if owner == self.run {
-                    // An earlier request was executed.
-                    self.next_arrivals_ms = now_ms;
-                    return;
-                }
-                if owner.node != self.run.node {
-                    // The gateway of its client has no route to it, for example after a restart of the gateway.
-                    self.route_to(player, epoch, owner.node);
-                }
-                if self.refused_logins.len() < REFUSED_LOGINS_MAX {
-                    let refused = (player, RefusedWrite::NotOwner);
-                    self.refused_logins.push(refused);
-                }
-            }
-            _ => self.next_login_ms = now_ms + self.settings.busy_read_interval_ms,
+        let epoch = entry.map_or(0, |entry| entry.epoch);
+        let Some(owner) = entry.and_then(|entry| entry.owner) else {
+            self.logins.insert(player, Some(epoch));
+            return;
+        };
+        self.logins.remove(&player);
+        if owner == self.run {
+            // An earlier request was executed.
+            self.next_arrivals_ms = now_ms;
+            return;
+        }
+        if owner.node != self.run.node {
+            // The gateway of its client has no route to it, for example after a restart of the gateway.
+            self.route_to(player, epoch, owner.node);
+        }
+        if self.refused_logins.len() < REFUSED_LOGINS_MAX {
+            let refused = (player, RefusedWrite::NotOwner);
+            self.refused_logins.push(refused);
         }
     }
 
@@ -165,45 +189,58 @@ impl ClusterNode {
         now_ms: u64,
         group: &WrittenGroup,
         reply: &ClusterReply,
-    ) -> Option<NodeOutput> {
-        let (player, epoch) = group.moved;
+    ) -> Vec<NodeOutput> {
         match reply {
             ClusterReply::Done => {
                 self.players.mark_saved(&group.saved);
-                let held = self.players.get_mut_at(player, epoch)?;
-                let HeldState::Moving(to) = held.state else {
-                    return None;
-                };
-                held.state = HeldState::Moved {
-                    epoch: epoch + 1,
-                    since_ms: now_ms,
-                    next_read_ms: now_ms + self.settings.busy_read_interval_ms,
-                };
-                self.stats.handed_off += 1;
-                self.end_route(player);
-                Some(NodeOutput::Wake(to.node))
+                let moved = group.moved.iter();
+                let targets: BTreeSet<ClusterNodeId> = moved
+                    .filter_map(|&moved| self.set_moved(moved, now_ms))
+                    .collect();
+                targets.into_iter().map(NodeOutput::Wake).collect()
             }
             ClusterReply::Refused(RefusedWrite::TargetLate) | ClusterReply::Away => {
                 // The target may have died, and its scenes have other owners soon.
                 self.scenes.read_soon(self.settings.busy_read_interval_ms);
-                self.set_state((player, epoch), self.resting_state(player));
-                None
+                for &(player, epoch) in &group.moved {
+                    self.set_state((player, epoch), self.resting_state(player));
+                }
+                Vec::new()
             }
             _ => {
                 self.end_run();
-                None
+                Vec::new()
             }
         }
     }
 
+    /// A hand-off was executed. Returns the new node of the player, unless it has left and come back since then.
+    fn set_moved(
+        &mut self,
+        (player, epoch): (PlayerId, u64),
+        now_ms: u64,
+    ) -> Option<ClusterNodeId> {
+        let held = self.players.get_mut_at(player, epoch)?;
+        let to = held.state.target()?;
+        held.state = HeldState::Moved {
+            epoch: epoch + 1,
+            since_ms: now_ms,
+            next_read_ms: now_ms + self.settings.busy_read_interval_ms,
+        };
+        self.stats.handed_off += 1;
+        self.end_route(player);
+        Some(to.node)
+    }
+
     fn on_release(&mut self, now_ms: u64, group: &WrittenGroup, reply: &ClusterReply) {
-        let (player, epoch) = group.moved;
         match reply {
             ClusterReply::Done => {
                 self.players.mark_saved(&group.saved);
-                if self.players.get_mut_at(player, epoch).is_some() {
-                    self.remove(player);
-                    self.stats.released += 1;
+                for &(player, epoch) in &group.moved {
+                    if self.players.get_mut_at(player, epoch).is_some() {
+                        self.remove(player);
+                        self.stats.released += 1;
+                    }
                 }
             }
             ClusterReply::Away => {
@@ -250,11 +287,9 @@ impl ClusterNode {
         }
     }
 
-    /// Handles the row of a player that this node holds. Returns a wake-up for the new owner if the hand-off was executed.
-    fn on_owner(&mut self, player: PlayerId, reply: &ClusterReply) -> Option<NodeOutput> {
-        let ClusterReply::Owner(owner, epoch, is_adopted) = *reply else {
-            return None;
-        };
+    /// Handles the row of a player that this node holds. Returns the node of the new owner if that has received no wake-up.
+    fn on_owner(&mut self, entry: &PlayerEntry) -> Option<ClusterNodeId> {
+        let (player, owner, epoch) = (entry.player, entry.owner, entry.epoch);
         let held = self.players.0.get(&player);
         // The reply to a read before the player was adopted has an older epoch.
         let held = held.filter(|held| epoch > held.epoch)?;
@@ -273,11 +308,12 @@ impl ClusterNode {
                     self.stats.released += 1;
                 }
                 self.remove(player);
-                // The new owner has received no wake-up.
-                let waiting = owner.filter(|owner| !is_adopted && owner.node != self.run.node);
-                return waiting.map(|owner| NodeOutput::Wake(owner.node));
+                let new = owner.map(|owner| owner.node);
+                return new.filter(|node| !entry.is_adopted && *node != self.run.node);
             }
-            HeldState::Moved { epoch: given, .. } if is_own || epoch > given || is_adopted => {
+            HeldState::Moved { epoch: given, .. }
+                if is_own || epoch > given || entry.is_adopted =>
+            {
                 self.remove(player);
             }
             _ => {}

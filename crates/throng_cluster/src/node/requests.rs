@@ -22,20 +22,20 @@ impl RequestKind {
     const COUNT: usize = 7;
 }
 
-/// A player that is handed off or released, and the players that are saved with it.
+/// Players that are handed off or released, and the players that are saved with them.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenGroup {
-    /// The player, and the epoch with which this node owns it.
-    pub moved: (PlayerId, u64),
+    /// The players that leave, and the epochs with which this node owns them.
+    pub moved: Vec<(PlayerId, u64)>,
     /// All saved players, and their revisions.
     pub saved: Vec<(PlayerId, u64)>,
 }
 
 impl WrittenGroup {
-    pub fn new(moved: &ClusterSave, saves: &[ClusterSave]) -> Self {
-        let all = std::iter::once(moved).chain(saves);
+    pub fn new(moved: &[ClusterSave], saves: &[ClusterSave]) -> Self {
+        let all = moved.iter().chain(saves);
         Self {
-            moved: (moved.player, moved.epoch),
+            moved: moved.iter().map(|save| (save.player, save.epoch)).collect(),
             saved: all
                 .map(|save| (save.player, save.record.revision))
                 .collect(),
@@ -66,7 +66,7 @@ pub(super) enum RequestWork {
     /// With the epoch of the node that has not adopted it.
     TakeBack(PlayerId, u64),
     LogIn(PlayerId),
-    ReadOwner(PlayerId),
+    ReadOwners(Vec<PlayerId>),
     ReadArrivals,
     Adopt(Vec<Arrival>),
     ClaimLate,
@@ -83,7 +83,7 @@ impl RequestWork {
             | Self::RaiseEpoch(..)
             | Self::TakeBack(..)
             | Self::LogIn(_) => RequestKind::Write,
-            Self::ReadOwner(_) => RequestKind::Owner,
+            Self::ReadOwners(_) => RequestKind::Owner,
             Self::ReadArrivals => RequestKind::Arrivals,
             Self::Adopt(_) => RequestKind::Adopt,
             Self::ClaimLate => RequestKind::Claim,

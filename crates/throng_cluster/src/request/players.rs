@@ -11,6 +11,10 @@ pub struct PlayerEntry {
     pub player: PlayerId,
     /// The run that owns it, which may have ended since then; `None`: it is logged out.
     pub owner: Option<NodeRun>,
+    /// The epoch of its owner.
+    pub epoch: u64,
+    /// Whether the owner has adopted it.
+    pub is_adopted: bool,
     /// Its saved state, if it was requested.
     pub record: Option<ClusterRecord>,
 }

@@ -59,7 +59,7 @@ fn two_nodes() -> ClusterRows {
 fn hand_off(rows: &mut ClusterRows, saves: Vec<ClusterSave>, now_ms: u64) -> ClusterReply {
     let request = ClusterRequest::HandOff {
         run: run(1, 1),
-        player: save(PLAYER, 1, 5),
+        players: vec![save(PLAYER, 1, 5)],
         to: run(2, 1),
         saves,
     };
@@ -81,6 +81,26 @@ fn hand_off_changes_owner_and_saves_both_or_nothing() {
     // The same transaction, executed once more, finds another epoch.
     let again = hand_off(&mut rows, vec![save(OTHER, 1, 3)], 20);
     assert_eq!(again, ClusterReply::Refused(RefusedWrite::NotOwner));
+}
+
+#[test]
+fn hand_off_of_several_players_gives_all_of_them_or_none() {
+    let give = |rows: &mut ClusterRows, of_other| {
+        let request = ClusterRequest::HandOff {
+            run: run(1, 1),
+            players: vec![save(PLAYER, 1, 5), save(OTHER, of_other, 3)],
+            to: run(2, 1),
+            saves: Vec::new(),
+        };
+        rows.execute(request, 10)
+    };
+    let owners = |rows: &ClusterRows| [PLAYER, OTHER].map(|player| rows.owner(player).unwrap());
+    let mut rows = two_nodes();
+    let wrong = give(&mut rows, 2);
+    assert_eq!(wrong, ClusterReply::Refused(RefusedWrite::NotOwner));
+    assert_eq!(owners(&rows), [(Some(run(1, 1)), 1); 2]);
+    assert_eq!(give(&mut rows, 1), ClusterReply::Done);
+    assert_eq!(owners(&rows), [(Some(run(2, 1)), 2); 2]);
 }
 
 /// The first node has sent one heartbeat, at 0. The second has sent all of them, and may declare others dead from 3,001 ms on.

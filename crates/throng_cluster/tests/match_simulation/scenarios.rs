@@ -40,6 +40,7 @@ fn matcher(cluster: &MatchCluster) -> Option<usize> {
 /// A cluster in which the players 0 and 1 are in a duel. Returns their tickets, their home nodes, and the node of the duel.
 fn duel(seed: u64) -> (MatchCluster, [TicketId; 2], [usize; 2], usize) {
     let mut cluster = MatchCluster::new(seed, FaultRates::NONE);
+    cluster.matches_fail = false;
     steps(&mut cluster, 2_000);
     let players = [PlayerId(0), PlayerId(1)];
     let homes = players.map(|player| cluster.homes(player)[0]);

@@ -85,6 +85,8 @@ pub struct MatchCluster {
     seed: u64,
     rng: Pcg64Mcg,
     rates: FaultRates,
+    /// Whether some matches are aborted by their nodes.
+    pub matches_fail: bool,
     ledger: Ledger,
     events: BinaryHeap<Reverse<(u64, u64)>>,
     due: BTreeMap<u64, Due>,
@@ -148,6 +150,7 @@ impl MatchCluster {
             seed,
             rng,
             rates,
+            matches_fail: true,
             ledger: Ledger::default(),
             events: BinaryHeap::new(),
             due: BTreeMap::new(),
@@ -399,7 +402,7 @@ impl MatchCluster {
         let due: Vec<(MatchId, bool)> = due.map(|(id, (_, is_open))| (*id, *is_open)).collect();
         for (id, is_open) in due {
             // Opening fails more often: then a match is aborted while its matcher may not know that it was formed.
-            let fails = self.rng.random_bool(if is_open { 0.02 } else { 0.1 });
+            let fails = self.rng.random_bool(if is_open { 0.02 } else { 0.1 }) && self.matches_fail;
             let ends_ms = self.now_ms + self.rng.random_range(500..4_000);
             let process = &mut self.processes[nth];
             let Some((_, matches)) = &mut process.node else {
@@ -575,11 +578,11 @@ impl MatchCluster {
             return;
         };
         let outputs = matches.on_reply(now_ms, id, reply.clone());
-        let output = node.on_reply(now_ms, id, reply);
+        let node_outputs = node.on_reply(now_ms, id, reply);
         for output in outputs {
             self.dispatch_match(nth, output);
         }
-        if let Some(output) = output {
+        for output in node_outputs {
             self.dispatch(nth, output);
         }
     }

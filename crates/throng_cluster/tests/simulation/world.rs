@@ -336,8 +336,8 @@ impl SimulatedCluster {
                     .node
                     .as_mut()
                     .filter(|_| process.generation == generation);
-                let output = node.and_then(|node| node.on_reply(now_ms, id, reply));
-                if let Some(output) = output {
+                let outputs = node.map(|node| node.on_reply(now_ms, id, reply));
+                for output in outputs.into_iter().flatten() {
                     self.dispatch(nth, output);
                 }
             }

@@ -203,6 +203,30 @@ fn read(received: &[(LinkClient, Vec<u8>)]) -> Vec<RelayedMessage<'_>> {
 }
 
 #[test]
+fn client_that_begins_elsewhere_follows_its_player_when_the_node_is_linked() {
+    let mut rig = GatewayRig::new();
+    let [mut for_logins, mut owner] = [1, 2].map(|id| rig.node(id));
+    rig.run(100, &mut [&mut for_logins]);
+    // The gateway knows where the player is before it can reach that node.
+    for_logins.says_route(2, 2);
+    rig.run(20, &mut [&mut for_logins]);
+    let client = rig.gateway.connect(ConnectionInfo::player(7)).unwrap();
+    rig.gateway.receive(0, client, b"\x01\x00");
+    rig.run(50, &mut [&mut for_logins]);
+    let (link_client, ..) = for_logins.take_connection();
+    rig.run(100, &mut [&mut for_logins, &mut owner]);
+    let (_, info, messages) = owner.take_connection();
+    assert_eq!(
+        (info.continues, messages),
+        (None, vec![b"\x01\x00".to_vec()])
+    );
+    let left = for_logins.take();
+    let expected = [RelayedMessage::Disconnected(DisconnectReason::Moved)];
+    assert_eq!((left[0].0, &read(&left)[..]), (link_client, &expected[..]));
+    assert_eq!(rig.closed(), []);
+}
+
+#[test]
 fn client_follows_the_route_of_its_player() {
     let mut rig = GatewayRig::new();
     let mut first = rig.node(1);

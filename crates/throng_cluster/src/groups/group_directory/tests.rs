@@ -84,11 +84,11 @@ impl GroupWorld {
         let request = match owner {
             Some(run) => ClusterRequest::HandOff {
                 run,
-                player: ClusterSave {
+                players: vec![ClusterSave {
                     player,
                     epoch,
                     record: crate::ids::ClusterRecord::default(),
-                },
+                }],
                 to,
                 saves: Vec::new(),
             },

@@ -70,6 +70,8 @@ impl World {
                             Some(PlayerEntry {
                                 player: *player,
                                 owner: Some(run_of(*owner)),
+                                epoch: 1,
+                                is_adopted: true,
                                 record: None,
                             })
                         });

@@ -56,18 +56,15 @@ impl TestCluster {
         node.declare_scenes(scenes);
     }
 
-    fn execute(
-        &mut self,
-        nth: usize,
-        id: RequestId,
-        request: ClusterRequest,
-    ) -> Option<NodeOutput> {
+    fn execute(&mut self, nth: usize, id: RequestId, request: ClusterRequest) -> Vec<NodeOutput> {
         let is_lost = (self.loses)(&request);
         let reply = self.rows.execute(request, self.now_ms);
-        let node = self.nodes[nth].as_mut()?;
+        let Some(node) = self.nodes[nth].as_mut() else {
+            return Vec::new();
+        };
         if is_lost {
             node.on_lost_reply(id);
-            return None;
+            return Vec::new();
         }
         node.on_reply(self.now_ms, id, reply)
     }
