@@ -12,7 +12,7 @@ use std::thread;
 use servers::rows::{done, opened, started};
 use throng_cluster::{
     Arrival, ClusterRecord, ClusterReply, ClusterRequest, ClusterSave, ClusterStore, NodeRun,
-    PostgresRows,
+    PlayerEntry, PostgresRows,
 };
 use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
@@ -20,6 +20,9 @@ use throng_store::testing::{TestSchema, postgres_url};
 
 /// As of a player of `throng node`.
 const RECORD_BYTES: usize = 120;
+
+/// Players of one hand-off, as in `NodeSettings`.
+const AT_ONCE: usize = 64;
 
 /// All requests are at this time of the store, so no node is ever late.
 const AT_MS: u64 = 1;
@@ -54,20 +57,19 @@ impl WritingNode {
             epoch: 1,
             revision: 0,
         };
-        for nth in 0..node.players.len() {
-            node.adopt(run, node.players[nth], 1);
-        }
+        node.adopt(run, &node.players.clone(), 1);
         node
     }
 
-    fn adopt(&mut self, run: NodeRun, player: PlayerId, epoch: u64) {
-        let arrivals = vec![Arrival { player, epoch }];
+    fn adopt(&mut self, run: NodeRun, players: &[PlayerId], epoch: u64) {
+        let arrivals = players.iter().map(|&player| Arrival { player, epoch });
+        let arrivals = arrivals.collect();
         let adopt = ClusterRequest::Adopt { run, arrivals };
         let reply = self.rows.execute_at(&adopt, Some(AT_MS)).unwrap();
         let ClusterReply::Adopted(adopted) = reply else {
             panic!("{reply:?}");
         };
-        assert_eq!(adopted.len(), 1);
+        assert_eq!(adopted.len(), players.len());
     }
 
     fn save(&self, player: PlayerId) -> ClusterSave {
@@ -82,12 +84,13 @@ impl WritingNode {
         }
     }
 
-    /// Hands each player to the other run, or back: a hand-off and an adoption for each, as in a game.
-    fn hand_off_all(&mut self) {
+    /// Hands all players to the other run, or back, this many at once: a hand-off and an adoption for each group, as in a game.
+    fn hand_off_all(&mut self, at_once: usize) {
         self.revision += 1;
         let (run, to) = (self.run, self.other);
-        for nth in 0..self.players.len() {
-            let players = vec![self.save(self.players[nth])];
+        for group in self.players.clone().chunks(at_once) {
+            let players = group.iter().map(|player| self.save(*player));
+            let players = players.collect();
             let saves = Vec::new();
             let hand_off = ClusterRequest::HandOff {
                 run,
@@ -96,7 +99,7 @@ impl WritingNode {
                 saves,
             };
             done(&mut self.rows, &hand_off, AT_MS);
-            self.adopt(to, self.players[nth], self.epoch + 1);
+            self.adopt(to, group, self.epoch + 1);
         }
         self.epoch += 1;
         (self.run, self.other) = (to, run);
@@ -124,6 +127,8 @@ impl WritingNode {
         let mut revisions = revisions.map(|record| record.unwrap().revision);
         assert!(revisions.all(|revision| revision == self.revision));
         assert_eq!(found.len(), self.players.len());
+        let is_own = |entry: &PlayerEntry| entry.owner == Some(self.run) && entry.is_adopted;
+        assert!(found.iter().all(is_own));
     }
 }
 
@@ -144,14 +149,17 @@ fn nodes_that_write_at_the_same_time_lose_nothing() {
     let has_figures = std::env::var_os("THRONG_FIGURES").is_some();
     let (players, rounds) = if has_figures { (256, 4) } else { (4, 3) };
     if has_figures {
-        println!("nodes  hand-offs/s  players saved/s");
+        println!("nodes  hand-offs/s  {AT_ONCE} at once  players saved/s");
     }
     for count in [1, 2, 4, 8, 16] {
         let schema = TestSchema::new(&url);
         let nodes = (0..count).map(|nth| WritingNode::new(opened(&schema), nth, players));
         let mut nodes: Vec<WritingNode> = nodes.collect();
         let handed_s = together(&mut nodes, |node| {
-            (0..rounds).for_each(|_| node.hand_off_all());
+            (0..rounds).for_each(|_| node.hand_off_all(1));
+        });
+        let together_s = together(&mut nodes, |node| {
+            (0..rounds).for_each(|_| node.hand_off_all(AT_ONCE));
         });
         let saved_s = together(&mut nodes, |node| {
             (0..rounds * 4).for_each(|_| node.save_all());
@@ -159,8 +167,9 @@ fn nodes_that_write_at_the_same_time_lose_nothing() {
         nodes.iter_mut().for_each(WritingNode::check);
         if has_figures {
             let all = (count * players * rounds) as f64;
-            let (handed, saved) = (all / handed_s, all * 4.0 / saved_s);
-            println!("{count:>5}  {handed:>11.0}  {saved:>15.0}");
+            let [handed, at_once] = [handed_s, together_s].map(|seconds| all / seconds);
+            let saved = all * 4.0 / saved_s;
+            println!("{count:>5}  {handed:>11.0}  {at_once:>10.0}  {saved:>15.0}");
         }
     }
 }

@@ -59,6 +59,27 @@ impl<'t> Placement<'t> {
         })
     }
 
+    /// Whether a node should give a scene to the node with the least load: it has the most load, and at least two scenes more than the other
+    /// one. A scene counts as the average of its node. O(nodes + scenes).
+    pub fn is_overloaded(&self, run: NodeRun) -> bool {
+        let own = self.candidates.get(&run.node);
+        let Some(own) = own.filter(|own| own.entry.run == run) else {
+            return false;
+        };
+        let owners = self.table.scenes.iter().map(|scene| scene.owner);
+        let scenes = owners.filter(|owner| *owner == Some(run)).count() as u64;
+        let others = self.candidates.iter().filter(|(id, _)| **id != run.node);
+        let least = others.clone().map(|(_, other)| other.load).min();
+        let is_most = others
+            .into_iter()
+            .all(|(id, other)| other.load < own.load || (other.load == own.load && *id > run.node));
+        let is_surplus = |least| {
+            let more = own.load.saturating_sub(least);
+            more > 0 && more.saturating_mul(scenes) >= 2 * own.load
+        };
+        scenes > 1 && is_most && least.is_some_and(is_surplus)
+    }
+
     /// The run of a node that may get scenes, by its name. O(nodes).
     pub fn available(&self, name: &str) -> Option<NodeRun> {
         let mut candidates = self.candidates.values();
@@ -145,6 +166,55 @@ mod tests {
         let table = SceneTable { nodes, scenes };
         // "e" still runs on the draining node.
         assert_eq!(placed(&table), [("b", 1), ("c", 0), ("d", 1)]);
+    }
+
+    #[test]
+    fn node_with_the_most_load_is_overloaded_from_two_scenes_on() {
+        let overloaded = |loads: [u32; 3], owners: &[u32]| {
+            let nodes = (0..3).map(|id| node(id, loads[id as usize], true, false));
+            let nodes = nodes.collect();
+            let scenes = owners.iter().map(|owner| scene("s", None, Some(*owner)));
+            let scenes = scenes.collect();
+            let table = SceneTable { nodes, scenes };
+            let placement = Placement::new(&table, 100);
+            let nodes = 0..3;
+            Vec::from_iter(nodes.filter(|id| placement.is_overloaded(run(*id))))
+        };
+        for (loads, owners, expected) in [
+            ([0; 3], &[][..], &[][..]),
+            ([900, 0, 0], &[], &[]),
+            ([900, 0, 0], &[0, 1], &[]),
+            ([0; 3], &[0, 0, 1], &[0]),
+            ([0; 3], &[0, 0, 1, 2], &[]),
+            ([0; 3], &[0, 0, 0, 1, 2], &[0]),
+            ([0; 3], &[0, 0, 2, 2, 2], &[2]),
+            // Of equal ones, only that with the lowest id.
+            ([0; 3], &[1, 1, 1, 2, 2, 2], &[1]),
+            // A scene of node 1 counts 150.
+            ([100, 200, 300], &[1, 1, 1, 1], &[1]),
+            ([310, 200, 310], &[1, 1, 1, 1], &[]),
+        ] {
+            assert_eq!(overloaded(loads, owners), expected, "{loads:?} {owners:?}");
+        }
+    }
+
+    #[test]
+    fn node_that_drains_or_has_a_newer_run_is_never_overloaded() {
+        let scenes = || (0..4).map(|_| scene("s", None, Some(0))).collect();
+        let nodes = vec![node(0, 0, true, true), node(1, 0, true, false)];
+        let table = SceneTable {
+            nodes,
+            scenes: scenes(),
+        };
+        assert!(!Placement::new(&table, 100).is_overloaded(run(0)));
+        let nodes = vec![node(0, 0, true, false), node(1, 0, true, false)];
+        let table = SceneTable {
+            nodes,
+            scenes: scenes(),
+        };
+        assert!(Placement::new(&table, 100).is_overloaded(run(0)));
+        let newer = NodeRun { run: 2, ..run(0) };
+        assert!(!Placement::new(&table, 100).is_overloaded(newer));
     }
 
     #[test]

@@ -7,14 +7,18 @@
 //! A node runs the scenes that it owns by the rows that it has read last, without those that it gives up. A scene that it has begun to give up
 //! never runs here again with the same epoch: the request may be executed after its timeout.
 //!
-//! A node gives up a scene for two reasons only, so scenes do not move back and forth: it drains, or the scene is pinned to another node that
-//! has been available for [`scene_return_after_ms`](super::NodeSettings::scene_return_after_ms) in the same run. Load alone moves no scene.
+//! A node gives up a scene for three reasons only, so scenes do not move back and forth:
+//! - it drains;
+//! - the scene is pinned to another node that has been available for [`scene_return_after_ms`](super::NodeSettings::scene_return_after_ms) in
+//!   the same run;
+//! - it has had the most load for [`scene_balance_after_ms`](super::NodeSettings::scene_balance_after_ms), and at least two scenes more than the
+//!   node with the least load. Then it gives up one scene, and waits as long again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::placement::{Placement, is_available};
 use super::requests::{RequestKind, RequestWork, SceneWork};
-use super::{ClusterNode, NodeOutput};
+use super::{ClusterNode, NodeOutput, NodeSettings};
 use crate::ids::{ClusterNodeId, NodeRun};
 use crate::request::{
     ClusterReply, ClusterRequest, NodeEntry, SceneDeclaration, SceneEntry, SceneReply,
@@ -41,6 +45,8 @@ pub(super) struct NodeScenes {
     hints: BTreeSet<ClusterNodeId>,
     /// The time since which each run is known to be available.
     available_since_ms: BTreeMap<NodeRun, u64>,
+    /// Since when this node has too much load.
+    overloaded_since_ms: Option<u64>,
     /// When this run claims its first scenes.
     first_claim_ms: Option<u64>,
     /// When the last read was sent.
@@ -65,6 +71,7 @@ impl NodeScenes {
             claims: VecDeque::new(),
             hints: BTreeSet::new(),
             available_since_ms: BTreeMap::new(),
+            overloaded_since_ms: None,
             first_claim_ms: None,
             read_ms: 0,
             next_read_ms: 0,
@@ -80,6 +87,7 @@ impl NodeScenes {
         self.claims.clear();
         self.hints.clear();
         self.available_since_ms.clear();
+        self.overloaded_since_ms = None;
         self.first_claim_ms = None;
         self.next_read_ms = 0;
     }
@@ -141,15 +149,26 @@ impl NodeScenes {
         self.available_since_ms = since.collect();
     }
 
+    /// The scene that an overloaded node gives up: the first one by name that is not pinned to an available node.
+    fn surplus_scene(&self, run: NodeRun, placement: &Placement<'_>) -> Option<(String, u64)> {
+        let mut scenes = self.table.scenes.iter();
+        let surplus = scenes.find(|entry| {
+            let pinned = entry.pinned_to.as_deref();
+            let is_pinned = pinned.is_some_and(|to| placement.available(to).is_some());
+            entry.owner == Some(run) && !is_pinned
+        });
+        surplus.map(|entry| (entry.name.clone(), entry.epoch))
+    }
+
     /// Decides which scenes this node claims and gives up.
-    fn decide(&mut self, run: NodeRun, scene_load: u32, return_after_ms: u64, now_ms: u64) {
-        let placement = Placement::new(&self.table, scene_load);
+    fn decide(&mut self, run: NodeRun, settings: &NodeSettings, now_ms: u64) {
+        let placement = Placement::new(&self.table, settings.scene_load);
         let own = self.node(run);
         let is_draining = own.is_some_and(|entry| entry.is_draining);
         let is_back = |name: &str| {
             let pinned = placement.available(name).filter(|to| *to != run);
             let since_ms = pinned.and_then(|to| self.available_since_ms.get(&to));
-            since_ms.is_some_and(|since_ms| now_ms - since_ms >= return_after_ms)
+            since_ms.is_some_and(|since_ms| now_ms - since_ms >= settings.scene_return_after_ms)
         };
         let mut leaving = Vec::new();
         for entry in &self.table.scenes {
@@ -160,6 +179,15 @@ impl NodeScenes {
             };
             if leaves && self.is_running(entry, run) {
                 leaving.push((entry.name.clone(), entry.epoch));
+            }
+        }
+        if !placement.is_overloaded(run) {
+            self.overloaded_since_ms = None;
+        } else if leaving.is_empty() && self.leaving.is_empty() {
+            let since_ms = *self.overloaded_since_ms.get_or_insert(now_ms);
+            if now_ms - since_ms >= settings.scene_balance_after_ms {
+                self.overloaded_since_ms = None;
+                leaving.extend(self.surplus_scene(run, &placement));
             }
         }
         let placed = placement.place_free_scenes().into_iter();
@@ -277,8 +305,7 @@ impl ClusterNode {
             (SceneWork::Read, ClusterReply::Scene(SceneReply::Table(table))) => {
                 scenes.set_table(table, run, now_ms);
                 let settings = &self.settings;
-                let return_after_ms = settings.scene_return_after_ms;
-                scenes.decide(run, settings.scene_load, return_after_ms, now_ms);
+                scenes.decide(run, settings, now_ms);
                 if !scenes.hints.is_empty() {
                     // Its new owner is soon in the list.
                     scenes.read_soon(settings.busy_read_interval_ms);

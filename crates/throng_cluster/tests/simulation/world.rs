@@ -163,6 +163,7 @@ impl SimulatedCluster {
             save_interval_ms: 500,
             scene_settle_ms: 300,
             scene_return_after_ms: 500,
+            scene_balance_after_ms: 3_000,
             ..NodeSettings::default()
         };
         let gateways = (0..GATEWAYS).map(GatewayId).collect();

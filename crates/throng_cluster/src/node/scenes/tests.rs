@@ -204,11 +204,62 @@ fn load_decides_who_claims_the_next_scene() {
     cluster.run_until(2_500);
     // A scene adds 100.
     assert_eq!(cluster.scenes(1), ["a", "b", "c"]);
-    // Load alone moves no scene.
-    let node = cluster.nodes[1].as_mut();
+}
+
+#[test]
+fn node_with_too_much_load_gives_up_one_scene_at_a_time() {
+    let mut cluster = TestCluster::new();
+    cluster.start(0);
+    let all = [
+        ("a", Some(0)),
+        ("b", None),
+        ("c", None),
+        ("d", Some(9)),
+        ("e", None),
+    ];
+    cluster.declare(0, &all);
+    cluster.run_until(2_500);
+    assert_eq!(cluster.scenes(0).len(), 5);
+    cluster.start(1);
+    // Each scene counts 100. The first one stays, because its node is there.
+    for (end_ms, on_other) in [
+        (12_000, &[][..]),
+        (14_000, &["b"]),
+        (22_000, &["b"]),
+        (60_000, &["b", "c"]),
+    ] {
+        cluster.run_until(end_ms);
+        assert_eq!(cluster.scenes(1), on_other, "after {end_ms} ms");
+    }
+    // The load of the game counts, too. One of two scenes is half of it, which would only change sides.
+    let node = cluster.nodes[0].as_mut();
     node.expect("it runs").set_load(100_000);
-    cluster.run_until(20_000);
-    assert_eq!(cluster.scenes(1), ["a", "b", "c"]);
+    cluster.run_until(120_000);
+    assert_eq!(cluster.scenes(0), ["a", "e"]);
+    assert_eq!(cluster.scenes(1), ["b", "c", "d"]);
+}
+
+#[test]
+fn load_that_is_high_for_a_short_time_moves_no_scene() {
+    let mut cluster = TestCluster::new();
+    (0..3).for_each(|nth| cluster.start(nth));
+    let all = ["a", "b", "c", "d", "e", "f"].map(|name| (name, None));
+    cluster.declare(0, &all);
+    cluster.run_until(2_500);
+    let scenes: Vec<Vec<String>> = (0..3)
+        .map(|nth| cluster.scenes(nth).into_iter().map(str::to_owned).collect())
+        .collect();
+    for step in 0..10 {
+        for load in [100_000, 0] {
+            let node = cluster.nodes[1].as_mut();
+            node.expect("it runs").set_load(load);
+            let now_ms = cluster.now_ms;
+            cluster.run_until(now_ms + 9_000);
+        }
+        for (nth, scenes) in scenes.iter().enumerate() {
+            assert_eq!(cluster.scenes(nth), *scenes, "step {step}");
+        }
+    }
 }
 
 #[test]
