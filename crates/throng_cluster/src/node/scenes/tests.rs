@@ -243,7 +243,7 @@ fn node_with_too_much_load_gives_up_one_scene_at_a_time() {
 fn load_that_is_high_for_a_short_time_moves_no_scene() {
     let mut cluster = TestCluster::new();
     (0..3).for_each(|nth| cluster.start(nth));
-    let all = ["a", "b", "c", "d", "e", "f"].map(|name| (name, None));
+    let all = ["a", "b", "c", "d", "e", "f", "g", "h", "i"].map(|name| (name, None));
     cluster.declare(0, &all);
     cluster.run_until(2_500);
     let scenes: Vec<Vec<String>> = (0..3)
