@@ -294,7 +294,7 @@ fn read_nodes(
     at_ms: Option<i64>,
 ) -> Result<ClusterReply, ClusterStoreError> {
     let rows = session.query(
-        "SELECT name, NOT is_dead AND NOT cluster_is_late(heartbeat_ms, $1), node, run, load, is_draining
+        "SELECT name, NOT is_dead AND NOT cluster_is_late(heartbeat_ms, $1), node, run, load, is_draining, cluster_is_steady(node, $1)
             FROM cluster_node ORDER BY node",
         &[&at_ms],
     )?;
@@ -306,6 +306,7 @@ fn read_nodes(
             run: run_at(row, 2)?,
             load: load as u32,
             is_draining: column(row, 5)?,
+            is_steady: column(row, 6)?,
         })
     });
     Ok(ClusterReply::Nodes(

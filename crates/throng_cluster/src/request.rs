@@ -175,6 +175,8 @@ pub struct NodeEntry {
     pub run: NodeRun,
     /// Whether it has not ended and its heartbeat is in time. `false` for a late node, which may come back.
     pub is_alive: bool,
+    /// Whether it is alive, and its heartbeats have been in time for [`NODE_STEADY_AFTER_MS`].
+    pub is_steady: bool,
     /// The load that it has reported with its last heartbeat, in units of the game.
     pub load: u32,
     /// Whether it drains: it gives up its scenes and claims none.

@@ -151,12 +151,16 @@ impl ClusterRows {
     }
 
     fn nodes(&self, now_ms: u64) -> Vec<NodeEntry> {
-        let nodes = self.nodes.iter().map(|(&node, row)| NodeEntry {
-            name: row.name.clone(),
-            run: NodeRun { node, run: row.run },
-            is_alive: !row.is_dead && !is_late(row, now_ms),
-            load: row.load,
-            is_draining: row.is_draining,
+        let nodes = self.nodes.iter().map(|(&node, row)| {
+            let is_alive = !row.is_dead && !is_late(row, now_ms);
+            NodeEntry {
+                name: row.name.clone(),
+                run: NodeRun { node, run: row.run },
+                is_alive,
+                is_steady: is_alive && is_steady(row, now_ms),
+                load: row.load,
+                is_draining: row.is_draining,
+            }
         });
         nodes.collect()
     }
@@ -322,9 +326,8 @@ impl ClusterRows {
     /// sent before.
     fn declare_dead(&mut self, by: NodeRun, node: ClusterNodeId, now_ms: u64) {
         let own = self.nodes.get(&by.node);
-        let is_steady = own
-            .is_some_and(|own| now_ms.saturating_sub(own.steady_since_ms) > NODE_STEADY_AFTER_MS);
-        if let Some(row) = self.nodes.get_mut(&node).filter(|_| is_steady) {
+        let may_declare = own.is_some_and(|own| is_steady(own, now_ms));
+        if let Some(row) = self.nodes.get_mut(&node).filter(|_| may_declare) {
             row.is_dead |= is_late(row, now_ms);
         }
     }
@@ -375,6 +378,10 @@ impl ClusterRows {
         self.give(player, Some(run));
         Ok(())
     }
+}
+
+const fn is_steady(row: &NodeRow, now_ms: u64) -> bool {
+    now_ms.saturating_sub(row.steady_since_ms) > NODE_STEADY_AFTER_MS
 }
 
 const fn is_late(row: &NodeRow, now_ms: u64) -> bool {

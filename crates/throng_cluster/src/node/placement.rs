@@ -48,18 +48,19 @@ impl<'t> Placement<'t> {
         }
     }
 
-    /// The node for a scene: the node that it is pinned to, if that is available; otherwise the node with the least load and, among equal ones,
-    /// the lowest id. `None`: no node may get scenes. O(nodes).
+    /// The node for a scene: the node that it is pinned to, if that is available; otherwise the steady node with the least load and, among
+    /// equal ones, the lowest id. Without a steady node, any. `None`: no node may get scenes. O(nodes).
     pub fn target(&self, pinned_to: Option<&str>) -> Option<NodeRun> {
         let pinned = pinned_to.and_then(|name| self.available(name));
         pinned.or_else(|| {
             let candidates = self.candidates.values();
-            let least = candidates.min_by_key(|candidate| candidate.load);
+            // A node that has just started would open the scenes of a dead node later than those that run.
+            let least = candidates.min_by_key(|it| (!it.entry.is_steady, it.load));
             least.map(|candidate| candidate.entry.run)
         })
     }
 
-    /// Whether a node should give a scene to the node with the least load: it has the most load, and at least two scenes more than the other
+    /// Whether a node should give a scene to the steady node with the least load: it has the most load, and at least two scenes more than the other
     /// one. A scene counts as the average of its node. O(nodes + scenes).
     pub fn is_overloaded(&self, run: NodeRun) -> bool {
         let own = self.candidates.get(&run.node);
@@ -69,7 +70,8 @@ impl<'t> Placement<'t> {
         let owners = self.table.scenes.iter().map(|scene| scene.owner);
         let scenes = owners.filter(|owner| *owner == Some(run)).count() as u64;
         let others = self.candidates.iter().filter(|(id, _)| **id != run.node);
-        let least = others.clone().map(|(_, other)| other.load).min();
+        let steady = others.clone().filter(|(_, other)| other.entry.is_steady);
+        let least = steady.map(|(_, other)| other.load).min();
         let is_most = others
             .into_iter()
             .all(|(id, other)| other.load < own.load || (other.load == own.load && *id > run.node));
@@ -121,6 +123,7 @@ mod tests {
             name: format!("n{id}"),
             run: run(id),
             is_alive,
+            is_steady: is_alive,
             load,
             is_draining,
         }
@@ -215,6 +218,30 @@ mod tests {
         assert!(Placement::new(&table, 100).is_overloaded(run(0)));
         let newer = NodeRun { run: 2, ..run(0) };
         assert!(!Placement::new(&table, 100).is_overloaded(newer));
+    }
+
+    #[test]
+    fn node_that_has_just_started_gets_no_scene_of_others() {
+        let started = |id| NodeEntry {
+            is_steady: false,
+            ..node(id, 0, true, false)
+        };
+        let scenes = || vec![scene("a", None, None), scene("b", Some(1), None)];
+        let table = SceneTable {
+            nodes: vec![node(0, 500, true, false), started(1)],
+            scenes: scenes(),
+        };
+        assert_eq!(placed(&table), [("a", 0), ("b", 1)]);
+        let owners = [0; 4].map(|owner| scene("s", None, Some(owner)));
+        let loaded = SceneTable {
+            scenes: owners.to_vec(),
+            ..table
+        };
+        assert!(!Placement::new(&loaded, 100).is_overloaded(run(0)));
+        // If all have just started, they share the scenes.
+        let nodes = vec![started(0), started(1)];
+        let scenes = scenes();
+        assert_eq!(placed(&SceneTable { nodes, scenes }), [("a", 0), ("b", 1)]);
     }
 
     #[test]

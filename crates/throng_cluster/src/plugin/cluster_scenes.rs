@@ -281,6 +281,7 @@ mod tests {
             name: format!("n{}", run.node.0),
             run,
             is_alive: true,
+            is_steady: true,
             load: 0,
             is_draining: false,
         };

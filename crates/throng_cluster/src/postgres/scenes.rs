@@ -52,7 +52,7 @@ fn read(
     at_ms: Option<i64>,
 ) -> Result<ClusterReply, ClusterStoreError> {
     let rows = session.query(
-        "SELECT _epoch, _name, _node, _run, _is_alive, _load, _is_draining, _specification, _pinned_to FROM cluster_read_scenes($1)",
+        "SELECT _epoch, _name, _node, _run, _is_alive, _load, _is_draining, _specification, _pinned_to, _is_steady FROM cluster_read_scenes($1)",
         &[&at_ms],
     )?;
     let mut table = SceneTable::default();
@@ -74,6 +74,7 @@ fn node_at(row: &Row) -> Result<NodeEntry, ClusterStoreError> {
         is_alive: column(row, 4)?,
         load: load as u32,
         is_draining: column(row, 6)?,
+        is_steady: column(row, 9)?,
     })
 }
 

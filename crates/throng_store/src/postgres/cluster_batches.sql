@@ -1,4 +1,4 @@
--- Requests about many players at once.
+-- Requests about many players at once, and which nodes are steady.
 
 -- Saves, and gives the last `_given` of these players to another run.
 CREATE FUNCTION cluster_hand_off(_node INTEGER, _run BIGINT, _players BIGINT[], _epochs BIGINT[], _revisions BIGINT[], _records BYTEA[],
@@ -54,3 +54,21 @@ BEGIN
     END LOOP;
     _code := 0;
 END $$;
+
+-- Whether a node is alive, and its heartbeats have been in time for long enough.
+CREATE FUNCTION cluster_is_steady(_node INTEGER, _at_ms BIGINT) RETURNS BOOLEAN LANGUAGE sql STABLE AS
+    'SELECT NOT is_dead AND NOT cluster_is_late(heartbeat_ms, _at_ms) AND cluster_now_ms(_at_ms) - steady_since_ms > cluster_steady_after_ms()
+        FROM cluster_node WHERE node = _node';
+
+-- As before, with `_is_steady`.
+DROP FUNCTION cluster_read_scenes(BIGINT);
+CREATE FUNCTION cluster_read_scenes(_at_ms BIGINT) RETURNS TABLE (_epoch BIGINT, _name TEXT, _node INTEGER, _run BIGINT, _is_alive BOOLEAN,
+    _load BIGINT, _is_draining BOOLEAN, _specification BYTEA, _pinned_to TEXT, _is_steady BOOLEAN) LANGUAGE sql STABLE AS $$
+    SELECT entry.epoch, entry.name, entry.node, entry.run, is_alive, load, is_draining, specification, pinned_to, is_steady FROM (
+        SELECT NULL::BIGINT AS epoch, name, node, run, NOT is_dead AND NOT cluster_is_late(heartbeat_ms, _at_ms) AS is_alive, load,
+            is_draining, NULL::BYTEA AS specification, NULL::TEXT AS pinned_to, cluster_is_steady(node, _at_ms) AS is_steady, node AS place
+            FROM cluster_node
+        UNION ALL
+        SELECT epoch, name, node, run, NULL, NULL, NULL, specification, pinned_to, NULL, NULL FROM cluster_scene
+    ) AS entry ORDER BY place NULLS LAST, entry.name COLLATE "C"
+$$;

@@ -211,6 +211,7 @@ mod tests {
             name: format!("n{id}"),
             run: run(id),
             is_alive: true,
+            is_steady: true,
             load: 0,
             is_draining: false,
         };

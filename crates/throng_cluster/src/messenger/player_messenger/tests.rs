@@ -17,6 +17,7 @@ fn entry(node: u32, is_alive: bool) -> NodeEntry {
         name: format!("n{node}"),
         run: run_of(node),
         is_alive,
+        is_steady: is_alive,
         load: 0,
         is_draining: false,
     }

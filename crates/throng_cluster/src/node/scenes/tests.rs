@@ -223,9 +223,9 @@ fn node_with_too_much_load_gives_up_one_scene_at_a_time() {
     cluster.start(1);
     // Each scene counts 100. The first one stays, because its node is there.
     for (end_ms, on_other) in [
-        (12_000, &[][..]),
-        (14_000, &["b"]),
-        (22_000, &["b"]),
+        (15_000, &[][..]),
+        (16_500, &["b"]),
+        (25_000, &["b"]),
         (60_000, &["b", "c"]),
     ] {
         cluster.run_until(end_ms);
