@@ -1,6 +1,6 @@
 // The page of a cluster: requests the state every second, and shows it as tables.
 // @ts-check
-import { $, bars, make, refill, whole } from "./dom.js";
+import { $, amount, bars, make, refill, whole } from "./dom.js";
 import { pageToken } from "./operator.js";
 
 /** Time between a reply and the next request, in milliseconds. */
@@ -16,9 +16,10 @@ const SLOW_MS = 1500;
 const BARS_MAX = 12;
 
 /** @typedef {{name: string, state: string, heartbeat_age_ms: number, load: number, players: number, scenes: number}} Node_ */
-/** @typedef {{name: string, node: string | null, is_running: boolean, pinned_to: string | null, epoch: number}} Scene */
+/** @typedef {{name: string, node: string | null, is_running: boolean, pinned_to: string | null, epoch: number, players: number | null}} Scene */
+/** @typedef {{name: string, clients: number, routes: {node: string, clients: number}[], routes_total: number}} Gateway */
 /** @typedef {{player: string, from: string, to: string, is_target_alive: boolean, age_ms: number}} HandOff */
-/** @typedef {{nodes: Node_[], nodes_total: number, scenes: Scene[], scenes_total: number, hand_offs: HandOff[], hand_offs_total: number, logins: number,
+/** @typedef {{nodes: Node_[], nodes_total: number, scenes: Scene[], scenes_total: number, gateways: Gateway[], gateways_total: number, hand_offs: HandOff[], hand_offs_total: number, logins: number,
  *   matches: {waiting_tickets: number, matched_tickets: number, formed_matches: number, ready_matches: number, travelling_players: number}}} Cluster */
 
 /** When the last state was read, by this browser's clock; null if there is none. @type {number | null} */
@@ -56,7 +57,7 @@ function showNow(figures) {
 
 /** @param {Cluster} cluster */
 function show(cluster) {
-  const { nodes, scenes, hand_offs: handOffs, matches } = cluster;
+  const { nodes, scenes, gateways, hand_offs: handOffs, matches } = cluster;
   const isAlive = (/** @type {Node_} */ { state }) => state === "up" || state === "draining";
   const alive = nodes.filter(isAlive);
   const players = alive.reduce((sum, node) => sum + node.players, 0);
@@ -84,8 +85,9 @@ function show(cluster) {
     cell(scene.name, "name"),
     cell(scene.is_running ? scene.node ?? "" : mark(scene.node === null ? "none" : `${scene.node}, gone`, "waits"), "text wraps"),
     cell(scene.pinned_to ?? "–", "text wraps"),
+    cell(amount(scene.players)),
     cell(whole.format(scene.epoch)),
-  )), 4, "No node has declared scenes yet.");
+  )), 5, "No node has declared scenes yet.");
   showRest("scene-more", scenes.length, cluster.scenes_total);
 
   const { hand_offs_total: flying, logins } = cluster;
@@ -97,6 +99,15 @@ function show(cluster) {
   )), 3, "No player is on the way to another node.");
   showRest("hand-off-more", handOffs.length, flying);
 
+  const { gateways_total: gatewaysTotal } = cluster;
+  $("gateway-count").textContent = whole.format(gatewaysTotal);
+  fill("gateways", gateways.map((gateway) => make("tr", {},
+    cell(gateway.name, "name"),
+    cell(routes(gateway), "text wraps"),
+    cell(whole.format(gateway.clients)),
+  )), 3, "No living node reports a gateway.");
+  showRest("gateway-more", gateways.length, gatewaysTotal);
+
   const most = [...alive].sort((one, other) => other.players - one.players).slice(0, BARS_MAX);
   $("players-section").hidden = most.length === 0;
   bars($("players"), most.map(({ name, players: count }) => [name, count, whole.format(count)]));
@@ -107,6 +118,13 @@ function show(cluster) {
     ["open matches", matches.ready_matches],
     ["players on the way", matches.travelling_players],
   ].map(([name, count]) => /** @type {[string, number, string]} */ ([name, count, whole.format(Number(count))])));
+}
+
+/** The nodes of a gateway, with the clients that are routed to them. @param {Gateway} gateway */
+function routes({ routes, routes_total: total }) {
+  const shown = routes.map(({ node, clients }) => `${node} ${whole.format(clients)}`);
+  if (total > routes.length) shown.push(`${whole.format(total - routes.length)} more`);
+  return shown.join(", ") || "–";
 }
 
 /** Shows an error, or hides the last one. @param {string} name @param {string} cause @param {string} help */

@@ -19,10 +19,16 @@ const STATE = {
   ],
   nodes_total: 204,
   scenes: [
-    { name: "cave", node: null, is_running: false, pinned_to: null, epoch: 0 },
-    { name: "<i>town</i>", node: HOSTILE, is_running: true, pinned_to: LONG, epoch: 12_345 },
+    { name: "cave", node: null, is_running: false, pinned_to: null, epoch: 0, players: null },
+    { name: "<i>town</i>", node: HOSTILE, is_running: true, pinned_to: LONG, epoch: 12_345, players: 1_730 },
   ],
   scenes_total: 2,
+  gateways: [
+    { name: "g1", clients: 2_041, routes: [{ node: HOSTILE, clients: 1_730 }, { node: LONG, clients: 311 }], routes_total: 12 },
+    { name: "<u>g2</u>", clients: 0, routes: [], routes_total: 0 },
+    { name: LONG, clients: 7, routes: [{ node: "n1", clients: 7 }], routes_total: 1 },
+  ],
+  gateways_total: 5,
   hand_offs: [
     { player: "18446744073709551615", from: "n1", to: LONG, is_target_alive: false, age_ms: 7031 },
     { player: "7", from: "n1", to: HOSTILE, is_target_alive: true, age_ms: 40 },
@@ -59,7 +65,12 @@ describe("the page of a cluster", { timeout: 5 * PATIENCE_MS }, () => {
     await page.locator("#line.on").waitFor();
     assert.deepEqual(await page.locator("#nodes td:first-child").allInnerTexts(), ["n1", HOSTILE, LONG, "n4"]);
     assert.deepEqual(await page.locator("#scenes td:first-child").allInnerTexts(), ["cave", "<i>town</i>"]);
-    assert.equal(await page.locator("main b, main img").count(), 0);
+    assert.deepEqual(await page.locator("#scenes td:nth-child(4)").allInnerTexts(), ["–", "1,730"]);
+    assert.deepEqual(await page.locator("#gateways td:first-child").allInnerTexts(), ["g1", "<u>g2</u>", LONG]);
+    assert.deepEqual(await page.locator("#gateways td:nth-child(2)").allInnerTexts(), [`${HOSTILE} 1,730, ${LONG} 311, 10 more`, "–", "n1 7"]);
+    assert.equal(await page.locator("#gateway-count").innerText(), "5");
+    assert.equal(await page.locator("#gateway-more").innerText(), "and 2 more");
+    assert.equal(await page.locator("main b, main img, main u, main i:not(.bars i)").count(), 0);
     assert.match(await page.title(), /^cluster 127/);
     assert.equal(await page.locator("#hand-offs tr:first-child td:first-child").innerText(), "18446744073709551615");
     assert.equal(await page.locator("#node-more").innerText(), "and 200 more");
@@ -78,10 +89,11 @@ describe("the page of a cluster", { timeout: 5 * PATIENCE_MS }, () => {
     assert.match(fault, /The tables are \d{2,} s old/);
     assert.equal(await page.locator("#nodes tr").count(), 4);
     await takePictures(page, "cluster-error", true);
-    Object.assign(reply, { body: { age_ms: 5, error: null, cluster: { ...STATE, nodes: [], nodes_total: 0 } } });
+    Object.assign(reply, { body: { age_ms: 5, error: null, cluster: { ...STATE, nodes: [], nodes_total: 0, gateways: [], gateways_total: 0 } } });
     await page.locator("#line.on").waitFor();
     assert(await page.locator("#fault").isHidden());
     assert.match(await page.locator("#nodes").innerText(), /No node has started yet/);
+    assert.match(await page.locator("#gateways").innerText(), /No living node reports a gateway/);
     assert.deepEqual(faults, []);
   });
 

@@ -211,7 +211,9 @@ fn status_page_shows_rows_and_outlives_its_store() {
             (0, '<b>n1</b>', 1, cluster_now_ms(NULL) + 3600000, 9, FALSE), (1, 'n2', 1, 0, 0, TRUE);
          INSERT INTO cluster_scene (name, specification, node, run, epoch) VALUES ('town', '', 0, 1, 3), ('cave', '', NULL, NULL, 0);
          INSERT INTO cluster_player (player, node, run, is_adopted, given_by, given_ms) VALUES
-            (1, 0, 1, TRUE, NULL, 0), (-9223372036854775808, 0, 1, FALSE, 1, cluster_now_ms(NULL));",
+            (1, 0, 1, TRUE, NULL, 0), (-9223372036854775808, 0, 1, FALSE, 1, cluster_now_ms(NULL));
+         INSERT INTO cluster_report (node, run, reported_ms, scenes, players, gateways, connected, routed) VALUES
+            (0, 1, cluster_now_ms(NULL) + 3600000, '{town}', '{7}', '{<i>g1</i>}', '{9}', '{8}');",
     );
     let state = page_state(address, |state| state["cluster"]["nodes_total"] == 2);
     assert_eq!(state["error"], Value::Null);
@@ -222,9 +224,15 @@ fn status_page_shows_rows_and_outlives_its_store() {
     assert_eq!(cluster["nodes"][0], node);
     assert_eq!(cluster["nodes"][1]["state"], "gone");
     let cave = json!({
-        "name": "cave", "node": null, "is_running": false, "pinned_to": null, "epoch": 0,
+        "name": "cave", "node": null, "is_running": false, "pinned_to": null, "epoch": 0, "players": null,
     });
     assert_eq!(cluster["scenes"][0], cave);
+    assert_eq!(cluster["scenes"][1]["players"], 7);
+    let gateway = json!({
+        "name": "<i>g1</i>", "clients": 9, "routes": [{ "node": "<b>n1</b>", "clients": 8 }], "routes_total": 1,
+    });
+    assert_eq!(cluster["gateways"], json!([gateway]));
+    assert_eq!(cluster["gateways_total"], 1);
     assert_eq!(cluster["scenes"][1]["node"], "<b>n1</b>");
     let hand_off = &cluster["hand_offs"][0];
     assert_eq!(hand_off["player"], "9223372036854775808");

@@ -24,17 +24,18 @@
 //! | `guide` | how the parts work together |
 //! | `ids` | nodes, their runs, gateways, records |
 //! | `request` | requests to a store, and the replies |
-//! | `request/players`, `request/scenes`, `request/matches`, `request/groups` | the types of requests about several players, scenes, matches, and groups |
+//! | `request/players`, `request/scenes`, `request/matches`, `request/groups`, `request/reports` | the types of requests about several players, scenes, matches, groups, and reports for operators |
 //! | `store` | the contract of a store |
 //! | `rows` | the rows in memory: the reference for all stores |
-//! | `rows/scenes`, `rows/matches`, `rows/groups` | the rows of scenes; of roles, tickets and matches; of parties and guilds |
+//! | `rows/scenes`, `rows/matches`, `rows/groups`, `rows/reports` | the rows of scenes; of roles, tickets and matches; of parties and guilds; reports of nodes |
 //! | `postgres` | the rows on a Postgres server (feature `postgres`) |
-//! | `postgres/players`, `postgres/scenes`, `postgres/matches`, `postgres/groups` | the same requests as calls of functions of the database |
+//! | `postgres/players`, `postgres/scenes`, `postgres/matches`, `postgres/groups`, `postgres/reports` | the same requests as calls of functions of the database |
 //! | `postgres/overview` | reads of the rows for operators |
 //! | `node` | a node |
 //! | `node/gateways` | what a node reports to others: its load, and routes to its players |
 //! | `node/held_player` | a player in the memory of a node |
 //! | `node/replies` | how a node handles replies |
+//! | `node/reports` | what a node reports to operators |
 //! | `node/requests` | the pending requests of a node, one per kind |
 //! | `node/scenes` | which scenes a node runs |
 //! | `node/placement` | which node is to run a scene |
@@ -136,6 +137,10 @@ pub use request::{
     ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,
     MatchState, NewMatch, PlayerTravel, ROLE_LEASE_MS, RefusedMatch, TicketChange, TicketHome,
     TicketId, TicketMember, TicketRating, TravelGoal,
+};
+pub use request::{
+    GatewayClients, GatewayOverview, NodeReport, REPORT_OLD_AFTER_MS, REPORTED_GATEWAYS_MAX,
+    REPORTED_SCENES_MAX, ReportEntry, ReportRequest, ReportTable, RouteCount, ScenePlayers,
 };
 pub use request::{
     GroupChange, GroupEntry, GroupId, GroupKind, GroupMember, GroupReply, GroupRequest,

@@ -4,6 +4,7 @@ mod gateways;
 mod held_player;
 mod placement;
 mod replies;
+mod reports;
 mod requests;
 mod scenes;
 
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throng_core::ids::PlayerId;
 
 use self::held_player::{HeldPlayers, HeldState};
+use self::reports::ReportSource;
 use self::requests::{PendingRequests, RequestKind, RequestWork, WrittenGroup};
 use self::scenes::NodeScenes;
 use crate::ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
@@ -104,6 +106,8 @@ pub struct NodeSettings {
     /// How long a node must have had too much load before it gives up a scene to the node with the least. The players of that scene stand still
     /// for the time of a hand-off. `u64::MAX`: load moves no scene.
     pub scene_balance_after_ms: u64,
+    /// The time between two reports to operators ([`NodeReport`](crate::NodeReport)).
+    pub report_interval_ms: u64,
 }
 
 impl Default for NodeSettings {
@@ -126,6 +130,7 @@ impl Default for NodeSettings {
             scene_load: 100,
             scene_return_after_ms: 5_000,
             scene_balance_after_ms: 10_000,
+            report_interval_ms: 1_000,
         }
     }
 }
@@ -166,6 +171,7 @@ pub struct ClusterNode {
     routes: BTreeMap<(GatewayId, PlayerId), (PlayerRoute, u64)>,
     requests: PendingRequests,
     scenes: NodeScenes,
+    reports: ReportSource,
     /// The time until which it may simulate its players; 0 before the first heartbeat of the run.
     valid_until_ms: u64,
     is_paused: bool,
@@ -195,6 +201,7 @@ impl ClusterNode {
             routes: BTreeMap::new(),
             requests: PendingRequests::new(),
             scenes: NodeScenes::new(),
+            reports: ReportSource::new(),
             valid_until_ms: 0,
             is_paused: false,
             is_superseded: false,
@@ -401,6 +408,7 @@ impl ClusterNode {
             self.claim(now_ms, &mut outputs);
             self.poll_scenes(now_ms, &mut outputs);
             self.send_routes(now_ms, &mut outputs);
+            self.send_report(now_ms, &mut outputs);
         }
         outputs
     }

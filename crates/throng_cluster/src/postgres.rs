@@ -11,6 +11,7 @@ mod groups;
 mod matches;
 mod overview;
 mod players;
+mod reports;
 mod scenes;
 
 use std::time::Duration;
@@ -223,6 +224,7 @@ fn execute(
         ClusterRequest::Group(request) => {
             groups::execute(session, request, at_ms).map(ClusterReply::Group)
         }
+        ClusterRequest::Report(request) => reports::execute(session, request, at_ms),
         other => execute_small(session, other, at_ms),
     }
 }

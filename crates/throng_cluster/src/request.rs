@@ -3,6 +3,7 @@
 mod groups;
 mod matches;
 mod players;
+mod reports;
 mod scenes;
 
 pub use groups::{
@@ -10,6 +11,10 @@ pub use groups::{
     PlayerGroup, RefusedGroup,
 };
 pub use players::PlayerEntry;
+pub use reports::{
+    GatewayClients, GatewayOverview, NodeReport, REPORT_OLD_AFTER_MS, REPORTED_GATEWAYS_MAX,
+    REPORTED_SCENES_MAX, ReportEntry, ReportRequest, ReportTable, RouteCount, ScenePlayers,
+};
 pub use scenes::{SceneDeclaration, SceneEntry, SceneReply, SceneRequest, SceneTable};
 
 use throng_core::ids::PlayerId;
@@ -155,6 +160,8 @@ pub enum ClusterRequest {
     Match(MatchRequest),
     /// A request about groups.
     Group(GroupRequest),
+    /// A request about reports of nodes.
+    Report(ReportRequest),
 }
 
 /// A player that waits to be adopted by its owner.
@@ -229,6 +236,8 @@ pub enum ClusterReply {
     Match(MatchReply),
     /// The reply to a request about groups.
     Group(GroupReply),
+    /// The reply to [`ReportRequest::Read`].
+    Reports(ReportTable),
     /// The store is away: the request was not executed and will not be.
     Away,
 }

@@ -2,6 +2,7 @@
 
 mod groups;
 mod matches;
+mod reports;
 mod scenes;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use throng_core::ids::PlayerId;
 
 use self::groups::GroupRows;
 use self::matches::MatchRows;
+use self::reports::ReportRows;
 use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
@@ -45,6 +47,7 @@ pub struct ClusterRows {
     scenes: SceneRows,
     matches: MatchRows,
     groups: GroupRows,
+    reports: ReportRows,
 }
 
 impl ClusterRows {
@@ -113,6 +116,7 @@ impl ClusterRows {
             ClusterRequest::Group(request) => {
                 return ClusterReply::Group(self.execute_group(request, now_ms));
             }
+            ClusterRequest::Report(request) => return self.execute_report(request, now_ms),
         };
         result.map_or_else(ClusterReply::Refused, |()| ClusterReply::Done)
     }

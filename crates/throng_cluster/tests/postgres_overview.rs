@@ -8,9 +8,10 @@ mod servers;
 
 use servers::rows::opened;
 use throng_cluster::{
-    Arrival, ClusterRecord, ClusterReply, ClusterRequest, ClusterSave, ClusterStore, ClusterTicket,
-    HandOffOverview, MatchCounts, MatchReply, MatchRequest, NodeRun, PostgresRows,
-    SceneDeclaration, SceneRequest, TicketHome, TicketId, TicketMember, TicketRating,
+    Arrival, ClusterOverview, ClusterRecord, ClusterReply, ClusterRequest, ClusterSave,
+    ClusterStore, ClusterTicket, GatewayClients, HandOffOverview, MatchCounts, MatchReply,
+    MatchRequest, NodeReport, NodeRun, PostgresRows, ReportRequest, SceneDeclaration, ScenePlayers,
+    SceneRequest, TicketHome, TicketId, TicketMember, TicketRating,
 };
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
@@ -215,4 +216,148 @@ fn hand_off_to_a_dead_node_gets_older() {
         "{oldest:?}"
     );
     assert_eq!(overview.hand_offs_total, 2);
+}
+
+/// A node reports the players of scenes, and for gateways their clients and those that are routed to it. The reports do not become old however
+/// slow this test is.
+fn report(
+    (schema, rows): (&TestSchema, &mut PostgresRows),
+    run: NodeRun,
+    scenes: &[(&str, u32)],
+    gateways: &[(&str, u32, u32)],
+) {
+    let scenes = scenes.iter().map(|(scene, players)| ScenePlayers {
+        scene: (*scene).to_owned(),
+        players: *players,
+    });
+    let gateways = gateways
+        .iter()
+        .map(|(gateway, connected, routed)| GatewayClients {
+            gateway: (*gateway).to_owned(),
+            connected: *connected,
+            routed: *routed,
+        });
+    let report = NodeReport {
+        scenes: scenes.collect(),
+        gateways: gateways.collect(),
+    };
+    let write = ReportRequest::Write { run, report };
+    assert_eq!(
+        execute(rows, ClusterRequest::Report(write)),
+        ClusterReply::Done
+    );
+    let statement = "UPDATE cluster_report SET reported_ms = cluster_now_ms(NULL) + 3600000";
+    schema.operator().execute(statement);
+}
+
+/// The players of each scene by name.
+fn scene_players(overview: &ClusterOverview) -> Vec<(&str, Option<u32>)> {
+    let scenes = overview.scenes.iter();
+    let mut scenes = Vec::from_iter(scenes.map(|scene| (&*scene.name, scene.players)));
+    scenes.sort_unstable();
+    scenes
+}
+
+/// Each gateway with its clients, as one text.
+fn gateways(overview: &ClusterOverview) -> Vec<String> {
+    let gateways = overview.gateways.iter().map(|gateway| {
+        let routes = gateway.routes.iter();
+        let routes = routes.map(|route| format!(" {}:{}", route.node, route.clients));
+        let routes: String = routes.collect();
+        format!("{} {}{routes}", gateway.name, gateway.clients)
+    });
+    gateways.collect()
+}
+
+#[test]
+fn overview_shows_gateways_and_the_players_of_scenes() {
+    let Some(url) = postgres_url() else { return };
+    let schema = TestSchema::new(&url);
+    schema.source().migrate().unwrap();
+    let mut rows = opened(&schema);
+    let [a, b] = started_for_an_hour((&schema, &mut rows), ["a", "b<b>"]);
+    // The first one runs the forest.
+    add_scenes(&mut rows, a);
+    let none = rows.read_cluster_overview(9).unwrap();
+    assert_eq!(none.gateways, []);
+    let without = [("cave", None), ("forest", None), ("town", None)];
+    assert_eq!(scene_players(&none), without);
+
+    let of_a = [("g1", 9, 3), ("<g2>", 5, 0)];
+    report((&schema, &mut rows), a, &[("forest", 70)], &of_a);
+    // It runs neither of these scenes.
+    let of_b = [("cave", 1), ("forest", 2)];
+    report(
+        (&schema, &mut rows),
+        b,
+        &of_b,
+        &[("g1", 10, 6), ("g3", 0, 0)],
+    );
+    let overview = rows.read_cluster_overview(9).unwrap();
+    let expected = [("cave", None), ("forest", Some(70)), ("town", None)];
+    assert_eq!(scene_players(&overview), expected);
+    assert_eq!(gateways(&overview), ["<g2> 5", "g1 10 b<b>:6 a:3", "g3 0"]);
+    assert_eq!(overview.gateways_total, 3);
+    let some = rows.read_cluster_overview(2).unwrap();
+    assert_eq!(gateways(&some), ["<g2> 5", "g1 10 b<b>:6 a:3"]);
+    assert_eq!(some.gateways_total, 3);
+
+    // A new report replaces the former one.
+    report((&schema, &mut rows), a, &[("forest", 71)], &[("g1", 10, 4)]);
+    let overview = rows.read_cluster_overview(9).unwrap();
+    assert_eq!(scene_players(&overview)[1], ("forest", Some(71)));
+    assert_eq!(gateways(&overview), ["g1 10 b<b>:6 a:4", "g3 0"]);
+}
+
+#[test]
+fn reports_of_dead_nodes_and_former_runs_are_not_shown() {
+    let Some(url) = postgres_url() else { return };
+    let schema = TestSchema::new(&url);
+    schema.source().migrate().unwrap();
+    let mut rows = opened(&schema);
+    let [a, b] = started_for_an_hour((&schema, &mut rows), ["a", "b"]);
+    add_scenes(&mut rows, a);
+    report((&schema, &mut rows), a, &[("forest", 70)], &[("g1", 9, 3)]);
+    report((&schema, &mut rows), b, &[], &[("g1", 9, 6)]);
+    let now = |rows: &mut PostgresRows| {
+        let overview = rows.read_cluster_overview(9).unwrap();
+        (scene_players(&overview)[1].1, gateways(&overview))
+    };
+    let text = |gateway: &str| vec![gateway.to_owned()];
+    assert_eq!(now(&mut rows), (Some(70), text("g1 9 b:6 a:3")));
+
+    let operator = schema.operator();
+    // It is late, and comes back.
+    let shift = "UPDATE cluster_node SET heartbeat_ms = heartbeat_ms + 7200000 * ";
+    operator.execute(&format!("{shift} -1 WHERE name = 'a'"));
+    assert_eq!(now(&mut rows), (None, text("g1 9 b:6")));
+    operator.execute(&format!("{shift} 1 WHERE name = 'a'"));
+    assert_eq!(now(&mut rows), (Some(70), text("g1 9 b:6 a:3")));
+    // It is alive, and its reports do not arrive any more.
+    operator.execute("UPDATE cluster_report SET reported_ms = reported_ms - 7200000");
+    assert_eq!(now(&mut rows), (None, vec![]));
+    operator.execute("UPDATE cluster_report SET reported_ms = reported_ms + 7200000");
+    assert_eq!(now(&mut rows), (Some(70), text("g1 9 b:6 a:3")));
+
+    execute(&mut rows, ClusterRequest::EndRun { run: a });
+    assert_eq!(now(&mut rows), (None, text("g1 9 b:6")));
+    // The next process of the node has reported nothing yet, and the former one must not report in its place.
+    let next = started(&mut rows, "a");
+    operator.execute(&format!("{shift} 1 WHERE name = 'a'"));
+    assert_eq!(now(&mut rows), (None, text("g1 9 b:6")));
+    let (run, late) = (a, NodeReport::default());
+    let late = ClusterRequest::Report(ReportRequest::Write { run, report: late });
+    assert!(matches!(rows.execute(&late), Ok(ClusterReply::Refused(_))));
+    report(
+        (&schema, &mut rows),
+        next,
+        &[("forest", 1)],
+        &[("g4", 1, 1)],
+    );
+    let (players, shown) = now(&mut rows);
+    // The row of the scene still has the former run.
+    assert_eq!(
+        (players, &*shown),
+        (None, &["g1 9 b:6", "g4 1 a:1"].map(str::to_owned)[..])
+    );
 }

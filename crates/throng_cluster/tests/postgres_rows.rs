@@ -20,7 +20,8 @@ use servers::rows::{
 };
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterRecord, ClusterReply, ClusterRequest, ClusterRows, ClusterSave,
-    ClusterStore, ClusterStoreError, NodeRun, PostgresRows, RefusedWrite,
+    ClusterStore, ClusterStoreError, GatewayClients, NodeReport, NodeRun, PostgresRows,
+    RefusedWrite, ReportRequest, ScenePlayers,
 };
 use throng_core::ids::PlayerId;
 use throng_store::PostgresSource;
@@ -130,6 +131,39 @@ impl RequestSource {
         }
     }
 
+    fn report(&mut self) -> ReportRequest {
+        if self.rng.random_bool(0.5) {
+            return ReportRequest::Read;
+        }
+        let highest = if self.rng.random_bool(0.5) {
+            9
+        } else {
+            u32::MAX
+        };
+        let [players, connected, routed] = [(); 3].map(|()| self.rng.random_range(0..=highest));
+        let scenes = ["town", "größe <b>'\"{},"].into_iter();
+        let scenes = scenes.take(self.rng.random_range(0..3));
+        let gateways = ["g1", "", "g,2"].into_iter();
+        let gateways = gateways.take(self.rng.random_range(0..4));
+        let report = NodeReport {
+            scenes: scenes
+                .map(|scene| ScenePlayers {
+                    scene: scene.to_owned(),
+                    players,
+                })
+                .collect(),
+            gateways: gateways
+                .map(|gateway| GatewayClients {
+                    gateway: gateway.to_owned(),
+                    connected,
+                    routed,
+                })
+                .collect(),
+        };
+        let run = self.run();
+        ReportRequest::Write { run, report }
+    }
+
     fn next(&mut self, rows: &ClusterRows) -> ClusterRequest {
         let mut players = PLAYERS.to_vec();
         let player = players.swap_remove(self.rng.random_range(0..players.len()));
@@ -140,7 +174,7 @@ impl RequestSource {
         let saves: Vec<ClusterSave> = saves.collect();
         let run = self.owner(rows, player);
         let epoch = self.epoch(rows, player);
-        match self.rng.random_range(0..16) {
+        match self.rng.random_range(0..18) {
             0 => ClusterRequest::StartRun {
                 name: format!("n{}", self.rng.random_range(0..4)),
             },
@@ -215,6 +249,7 @@ impl RequestSource {
                 run: self.run(),
                 players_max: self.rng.random_range(0..4),
             },
+            16 | 17 => ClusterRequest::Report(self.report()),
             _ => ClusterRequest::LogIn {
                 run: self.run(),
                 player,
@@ -273,7 +308,7 @@ fn postgres_and_memory_give_the_same_replies() {
     }
     // Every kind of request was executed, and every refusal occurred.
     let succeeded = kinds.keys().filter(|(_, result)| result == "done");
-    assert_eq!(succeeded.count(), 15, "{kinds:?}");
+    assert_eq!(succeeded.count(), 17, "{kinds:?}");
     let refusals: std::collections::BTreeSet<&String> =
         kinds.keys().map(|(_, result)| result).collect();
     assert_eq!(refusals.len(), 8, "{kinds:?}");

@@ -248,14 +248,16 @@ impl NodeCommand {
     }
 }
 
-/// Updates the metrics, and the load that others see.
+/// Updates the metrics, the load that others see, and the numbers of players for `throng cluster status`.
 fn update_figures(world: &mut World, port: &GatewayPort) {
+    let scenes = OpenScenes::count_players(world);
     let players = world.resource::<ClusterPlayers>();
     let Some(driver) = players.driver() else {
         return;
     };
     let count = players.players().count();
     driver.set_load(u32::try_from(count).unwrap_or(u32::MAX));
+    driver.set_scene_players(scenes);
     let families = metrics::of_node(driver, port, count);
     let mut metrics = world.get_resource_or_init::<AppMetrics>();
     families.into_iter().for_each(|family| metrics.set(family));

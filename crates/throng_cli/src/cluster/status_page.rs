@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use throng::net::{AddressRange, PortSettings};
-use throng_cluster::{ClusterOverview, NodeOverview, PostgresRows};
+use throng_cluster::{ClusterOverview, NodeOverview, PostgresRows, RouteCount};
 use throng_inspect::{ClusterPage, ClusterPageError};
 
 use super::SIGNAL_INTERVAL;
@@ -15,6 +15,9 @@ use crate::{CliError, CliStatus, is_interrupted, listen_for_interrupt, page_toke
 
 /// Maximum number of rows in each list of the page. The page also has the numbers of all.
 const ROWS_MAX: usize = 200;
+
+/// Maximum number of nodes of each gateway on the page: those with the most of its clients. The page also has the number of all.
+const ROUTES_MAX: usize = 8;
 
 /// Options of the page.
 #[derive(Debug, clap::Args)]
@@ -110,6 +113,12 @@ pub(super) const fn state(node: &NodeOverview) -> &'static str {
     }
 }
 
+/// How many clients of a gateway are routed to each node.
+pub(super) fn routes_as_json(routes: &[RouteCount]) -> Value {
+    let route = |route: &RouteCount| json!({ "node": route.node, "clients": route.clients });
+    routes.iter().map(route).collect()
+}
+
 /// The state as the page reads it. Ids of players are texts: they can be larger than the integers of JavaScript.
 fn as_json(overview: &ClusterOverview) -> Value {
     let nodes = overview.nodes.iter().map(|node| {
@@ -129,6 +138,15 @@ fn as_json(overview: &ClusterOverview) -> Value {
             "is_running": scene.is_running,
             "pinned_to": scene.pinned_to,
             "epoch": scene.epoch,
+            "players": scene.players,
+        })
+    });
+    let gateways = overview.gateways.iter().map(|gateway| {
+        json!({
+            "name": gateway.name,
+            "clients": gateway.clients,
+            "routes": routes_as_json(&gateway.routes[..gateway.routes.len().min(ROUTES_MAX)]),
+            "routes_total": gateway.routes.len(),
         })
     });
     let hand_offs = overview.hand_offs.iter().map(|hand_off| {
@@ -146,6 +164,8 @@ fn as_json(overview: &ClusterOverview) -> Value {
         "nodes_total": overview.nodes_total,
         "scenes": scenes.collect::<Vec<_>>(),
         "scenes_total": overview.scenes_total,
+        "gateways": gateways.collect::<Vec<_>>(),
+        "gateways_total": overview.gateways_total,
         "hand_offs": hand_offs.collect::<Vec<_>>(),
         "hand_offs_total": overview.hand_offs_total,
         "logins": overview.logins,
@@ -157,4 +177,48 @@ fn as_json(overview: &ClusterOverview) -> Value {
             "travelling_players": matches.travelling_players,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use throng_cluster::{GatewayOverview, SceneOverview};
+
+    #[test]
+    fn page_has_players_and_the_largest_routes_of_gateways() {
+        let routes = (1..=10).map(|nth| RouteCount {
+            node: format!("n{nth}"),
+            clients: 100 - nth,
+        });
+        let scene = |name: &str, players| SceneOverview {
+            name: name.to_owned(),
+            node: None,
+            is_running: false,
+            pinned_to: None,
+            epoch: 1,
+            players,
+        };
+        let overview = ClusterOverview {
+            scenes: vec![scene("cave", None), scene("town", Some(7))],
+            gateways: vec![GatewayOverview {
+                name: "<b>g1</b>".to_owned(),
+                clients: 950,
+                routes: routes.collect(),
+            }],
+            gateways_total: 300,
+            ..ClusterOverview::default()
+        };
+        let page = as_json(&overview);
+        let players = [&page["scenes"][0]["players"], &page["scenes"][1]["players"]];
+        assert_eq!(players, [&Value::Null, &json!(7)]);
+        assert_eq!(page["gateways_total"], 300);
+        let gateway = &page["gateways"][0];
+        assert_eq!(gateway["name"], "<b>g1</b>");
+        assert_eq!(gateway["clients"], 950);
+        assert_eq!(gateway["routes_total"], 10);
+        let shown = gateway["routes"].as_array().expect("a list");
+        assert_eq!(shown.len(), ROUTES_MAX);
+        assert_eq!(shown[7], json!({ "node": "n8", "clients": 92 }));
+    }
 }

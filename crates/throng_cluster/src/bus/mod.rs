@@ -41,6 +41,7 @@ pub use message_bus::{BusEvent, BusSendError, BusStats, MessageBus};
 #[cfg(feature = "nats")]
 pub use nats::{NatsSettings, NatsTransport};
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::task::Waker;
 
@@ -106,6 +107,11 @@ pub trait BusRelay: Send {
 
     /// The messages to send now.
     fn poll(&mut self, now_ms: u64) -> Vec<(BusPeer, Vec<u8>)>;
+
+    /// The number of clients at each gateway that are routed to this node, for operators. O(clients).
+    fn client_counts(&self) -> BTreeMap<BusPeer, u32> {
+        BTreeMap::new()
+    }
 
     /// Sets the task or thread to wake when there is something to send.
     fn set_waker(&mut self, waker: Waker);

@@ -228,6 +228,12 @@ impl NodeDriver {
         self.with_node(|node, _| node.set_load(load));
     }
 
+    /// Sets the number of players in each scene, by the name of the scene, for `throng cluster status`. The node reports it once per second.
+    /// Scenes that the node does not run are left out.
+    pub fn set_scene_players(&self, scenes: impl IntoIterator<Item = (String, u32)>) {
+        self.with_node(|node, _| node.set_scene_players(scenes));
+    }
+
     /// Whether this node drains, by the last list of the store: it gives up its scenes and claims none.
     #[must_use]
     pub fn is_draining(&self) -> bool {

@@ -16,8 +16,8 @@ use crate::ids::NodeRun;
 use crate::matcher::MatchOutput;
 use crate::messenger::{MessengerOutput, PlayerMessenger};
 use crate::node::{ClusterNode, NodeOutput, RequestId};
-use crate::presence::{PeerChange, PeerDirectory};
-use crate::request::{ClusterReply, ClusterRequest, NodeEntry};
+use crate::presence::{KnownPeer, PeerChange, PeerDirectory};
+use crate::request::{ClusterReply, ClusterRequest, GatewayClients, NodeEntry};
 
 /// How long the thread sleeps if nothing arrives.
 const IDLE: Duration = Duration::from_millis(10);
@@ -89,6 +89,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
             tracing::error!("node stopped: another process runs with its name");
             return;
         }
+        state.update_report(now_ms);
         for output in state.node.poll(now_ms) {
             state.dispatch(output, lanes);
         }
@@ -257,6 +258,24 @@ impl DriverState {
                 _ => {}
             }
         }
+    }
+
+    /// Counts the clients of gateways, before the node reports them.
+    fn update_report(&mut self, now_ms: u64) {
+        if !self.node.is_report_due(now_ms) {
+            return;
+        }
+        let relay = self.relay.as_ref();
+        let routed = relay.map(|relay| relay.client_counts());
+        let routed = routed.unwrap_or_default();
+        let peers = self.directory.peers();
+        let gateways = peers.filter(|(peer, _)| matches!(peer, BusPeer::Gateway(_)));
+        let counted = gateways.map(|(peer, KnownPeer { presence, .. })| GatewayClients {
+            gateway: presence.name.clone(),
+            connected: presence.load,
+            routed: routed.get(&peer).copied().unwrap_or(0),
+        });
+        self.node.set_gateway_clients(counted);
     }
 
     fn broadcast(&mut self, bytes: &[u8]) {

@@ -174,6 +174,14 @@ impl BusRelay for GatewayPort {
         pieces
     }
 
+    fn client_counts(&self) -> BTreeMap<BusPeer, u32> {
+        let mut counts = BTreeMap::new();
+        for (gateway, _) in self.state().clients.keys() {
+            *counts.entry(*gateway).or_default() += 1;
+        }
+        counts
+    }
+
     fn set_waker(&mut self, waker: Waker) {
         self.state().waker = Some(waker);
     }

@@ -41,7 +41,8 @@ impl ClusterNode {
             RequestWork::Heartbeat
             | RequestWork::ReadOwners(_)
             | RequestWork::ReadArrivals
-            | RequestWork::Scene(_) => {}
+            | RequestWork::Scene(_)
+            | RequestWork::Report => {}
         }
     }
 
@@ -102,6 +103,8 @@ impl ClusterNode {
             }
             RequestWork::Adopt(arrivals) => self.on_adopted(now_ms, &arrivals, reply),
             RequestWork::Scene(work) => self.on_scene_reply(now_ms, work, reply),
+            // Heartbeats show whether the run has ended, and the next report follows in any case.
+            RequestWork::Report => {}
             RequestWork::ClaimLate => {
                 if let ClusterReply::Arrivals(arrivals) = reply {
                     self.on_claimed(now_ms, &arrivals);

@@ -16,10 +16,11 @@ pub(super) enum RequestKind {
     Adopt,
     Claim,
     Scene,
+    Report,
 }
 
 impl RequestKind {
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
 }
 
 /// Players that are handed off or released, and the players that are saved with them.
@@ -71,6 +72,7 @@ pub(super) enum RequestWork {
     Adopt(Vec<Arrival>),
     ClaimLate,
     Scene(SceneWork),
+    Report,
 }
 
 impl RequestWork {
@@ -88,6 +90,7 @@ impl RequestWork {
             Self::Adopt(_) => RequestKind::Adopt,
             Self::ClaimLate => RequestKind::Claim,
             Self::Scene(_) => RequestKind::Scene,
+            Self::Report => RequestKind::Report,
         }
     }
 }

@@ -3,8 +3,9 @@
 use throng_core::ids::PlayerId;
 use tokio_postgres::Row;
 
-use super::{PostgresRows, column, first, run_at};
+use super::{PostgresRows, column, first, reports, run_at};
 use crate::ids::{ClusterRecord, NodeRun};
+use crate::request::{GatewayOverview, ReportTable};
 use crate::store::ClusterStoreError;
 
 /// The row of a node.
@@ -43,6 +44,9 @@ pub struct SceneOverview {
     pub pinned_to: Option<String>,
     /// The number of changes of its owner.
     pub epoch: u64,
+    /// The number of players in it, as its node has reported within the last seconds; `None` if it does not run, or its node does not report
+    /// them.
+    pub players: Option<u32>,
 }
 
 /// A player whose new owner has not adopted it yet.
@@ -86,6 +90,10 @@ pub struct ClusterOverview {
     pub scenes: Vec<SceneOverview>,
     /// The number of all scenes.
     pub scenes_total: u64,
+    /// Gateways that living nodes have reported within the last seconds, by name.
+    pub gateways: Vec<GatewayOverview>,
+    /// The number of all these gateways.
+    pub gateways_total: u64,
     /// Players that go from one node to another, the longest first.
     pub hand_offs: Vec<HandOffOverview>,
     /// The number of all players that go from one node to another.
@@ -114,7 +122,8 @@ const NODES: &str = "SELECT name, node, run, cluster_is_alive(node, run, NULL),
     FROM cluster_node n
     ORDER BY 4 DESC, CASE WHEN NOT cluster_is_alive(node, run, NULL) THEN -heartbeat_ms END, name LIMIT $1";
 
-const SCENES: &str = "SELECT s.name, n.name, coalesce(cluster_is_alive(s.node, s.run, NULL), FALSE), s.pinned_to, s.epoch
+const SCENES: &str = "SELECT s.name, n.name, coalesce(cluster_is_alive(s.node, s.run, NULL), FALSE), s.pinned_to, s.epoch,
+        s.node, s.run
     FROM cluster_scene s LEFT JOIN cluster_node n ON n.node = s.node ORDER BY 3, 1 LIMIT $1";
 
 const HAND_OFFS: &str = "SELECT p.player, before.name, after.name, cluster_is_alive(p.node, p.run, NULL),
@@ -148,10 +157,13 @@ fn node_of(row: &Row) -> Result<NodeOverview, ClusterStoreError> {
     })
 }
 
-fn scene_of(row: &Row) -> Result<SceneOverview, ClusterStoreError> {
-    let epoch: i64 = column(row, 4)?;
+fn scene_of(row: &Row, reports: &ReportTable) -> Result<SceneOverview, ClusterStoreError> {
+    let (name, epoch): (String, i64) = (column(row, 0)?, column(row, 4)?);
+    let node: Option<i32> = column(row, 5)?;
+    let owner = node.map(|_| run_at(row, 5)).transpose()?;
     Ok(SceneOverview {
-        name: column(row, 0)?,
+        players: owner.and_then(|owner| reports.scene_players(owner, &name)),
+        name,
         node: column(row, 1)?,
         is_running: column(row, 2)?,
         pinned_to: column(row, 3)?,
@@ -183,8 +195,9 @@ impl PostgresRows {
         Ok(nodes)
     }
 
-    /// Nodes, scenes, hand-offs in flight, tickets and matches; `rows_max` of each list. A few statements, each with its own view of the rows:
-    /// a number can differ from a list. O(nodes + scenes + players + tickets + open matches).
+    /// Nodes, scenes, gateways, hand-offs in flight, tickets and matches; `rows_max` of each list. A few statements, each with its own view of the rows:
+    /// a number can differ from a list. O(nodes + scenes + players + tickets + open matches + what nodes
+    /// report).
     ///
     /// # Errors
     /// [`ClusterStoreError`].
@@ -198,6 +211,10 @@ impl PostgresRows {
         let scenes = session.query(SCENES, &[&rows_max])?;
         let hand_offs = session.query(HAND_OFFS, &[&rows_max])?;
         let counts = session.query(COUNTS, &[])?;
+        let reports = reports::read(session, None)?;
+        let mut gateways = reports.gateways();
+        let gateways_total = gateways.len() as u64;
+        gateways.truncate(usize::try_from(rows_max).unwrap_or(usize::MAX));
         let counts = first(&counts)?;
         let count = |nth| -> Result<u64, ClusterStoreError> {
             let count: i64 = column(counts, nth)?;
@@ -205,7 +222,12 @@ impl PostgresRows {
         };
         Ok(ClusterOverview {
             nodes: nodes.iter().map(node_of).collect::<Result<_, _>>()?,
-            scenes: scenes.iter().map(scene_of).collect::<Result<_, _>>()?,
+            scenes: scenes
+                .iter()
+                .map(|row| scene_of(row, &reports))
+                .collect::<Result<_, _>>()?,
+            gateways,
+            gateways_total,
             hand_offs: hand_offs
                 .iter()
                 .map(hand_off_of)

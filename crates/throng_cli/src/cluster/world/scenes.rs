@@ -8,7 +8,7 @@ use glam::Vec2;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use throng::prelude::*;
-use throng_cluster::{SceneAssigned, SceneDeclaration, SceneRemoved};
+use throng_cluster::{ClusterPlayer, SceneAssigned, SceneDeclaration, SceneRemoved};
 
 use super::ClusterWorld;
 use super::world_file::{WorldFile, WorldScene};
@@ -37,6 +37,20 @@ impl OpenScenes {
     /// A scene that is open here.
     pub fn get(&self, name: &str) -> Option<Entity> {
         self.scenes.get(name).copied()
+    }
+
+    /// The number of players in each open scene. Those in the waiting room and in matches are in none of them. O(players + scenes).
+    pub fn count_players(world: &mut World) -> Vec<(String, u32)> {
+        let mut counts: BTreeMap<Entity, u32> = BTreeMap::new();
+        let mut players = world.query_filtered::<&InScene, With<ClusterPlayer>>();
+        for scene in players.iter(world) {
+            *counts.entry(scene.0).or_default() += 1;
+        }
+        let open = world.resource::<Self>().scenes.iter();
+        let counted = open.map(|(name, scene)| (name.clone(), counts.get(scene).copied()));
+        counted
+            .map(|(name, players)| (name, players.unwrap_or(0)))
+            .collect()
     }
 
     /// The scene for players whose scene is not here.
@@ -179,5 +193,34 @@ pub(super) fn walk(
             let goal = place_in(scene.size_m(), streams.stream("strollers"));
             commands.entity(entity).insert(PathRequest::to(goal));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn players_are_counted_by_scene() {
+        let mut server = Server::builder().build();
+        let world = server.world_mut();
+        world.init_resource::<OpenScenes>();
+        OpenScenes::open_waiting_room(world).unwrap();
+        for name in ["town", "cave"] {
+            let scene = open_empty_scene(world, name, Vec2::splat(10.0)).unwrap();
+            let mut open = world.resource_mut::<OpenScenes>();
+            open.scenes.insert(name.to_owned(), scene);
+        }
+        let open = world.resource::<OpenScenes>();
+        let (town, waiting) = (open.scenes["town"], open.waiting_room());
+        for (id, scene) in [(1, town), (2, town), (3, waiting)] {
+            let id = PlayerId(id);
+            let place = (InScene(scene), Position(Vec2::splat(5.0)));
+            world.spawn((Player, id, ClusterPlayer(id), place));
+        }
+        // It is no player.
+        world.spawn((Npc, InScene(town), Position(Vec2::splat(5.0))));
+        let counted = OpenScenes::count_players(world);
+        assert_eq!(counted, [("cave".to_owned(), 0), ("town".to_owned(), 2)]);
     }
 }
