@@ -64,7 +64,7 @@ the rows of nodes, scenes and players. docs/guide/many_machines.md explains it."
 enum ClusterAction {
     /// Run a whole cluster on this machine, with clients that walk through portals
     Demo(Demo),
-    /// Show the nodes and scenes of a cluster, once or as a page
+    /// Show the nodes, scenes and gateways of a cluster, once or as a page
     Status(Status),
     /// Make a node give up its scenes and players, before it is stopped
     Drain(Drain),

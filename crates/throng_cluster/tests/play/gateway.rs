@@ -22,6 +22,7 @@ impl Gateway {
     /// Starts a gateway. Without another route, it gives clients to the first node.
     pub fn start(engines: &Engines, id: GatewayId) -> Self {
         let settings = GatewaySettings {
+            name: format!("g{}", id.0),
             login_nodes: [ClusterNodeId(0)].into(),
             ..GatewaySettings::default()
         };
