@@ -164,6 +164,37 @@ impl RequestSource {
         ReportRequest::Write { run, report }
     }
 
+    fn hand_off(
+        &mut self,
+        rows: &ClusterRows,
+        (run, player): (NodeRun, PlayerId),
+        mut saves: Vec<ClusterSave>,
+    ) -> ClusterRequest {
+        let mut players = vec![self.save(rows, player)];
+        match self.rng.random_range(0..10) {
+            0..3 => saves.clear(),
+            // With all other players of the run.
+            3..8 => {
+                saves.clear();
+                let own = |other: &&PlayerId| {
+                    let owner = rows.owner(**other).and_then(|(owner, _)| owner);
+                    **other != player && owner == Some(run)
+                };
+                for other in PLAYERS.iter().filter(own) {
+                    players.push(self.save(rows, *other));
+                }
+            }
+            _ => {}
+        }
+        let to = self.run();
+        ClusterRequest::HandOff {
+            run,
+            players,
+            to,
+            saves,
+        }
+    }
+
     fn next(&mut self, rows: &ClusterRows) -> ClusterRequest {
         let mut players = PLAYERS.to_vec();
         let player = players.swap_remove(self.rng.random_range(0..players.len()));
@@ -185,32 +216,7 @@ impl RequestSource {
                 load: self.rng.random(),
             },
             5 => ClusterRequest::Save { run, saves },
-            6 => {
-                let mut players = vec![self.save(rows, player)];
-                let mut saves = saves;
-                match self.rng.random_range(0..10) {
-                    0..3 => saves.clear(),
-                    // With all other players of the run.
-                    3..8 => {
-                        saves.clear();
-                        let own = |other: &&PlayerId| {
-                            let owner = rows.owner(**other).and_then(|(owner, _)| owner);
-                            **other != player && owner == Some(run)
-                        };
-                        for other in PLAYERS.iter().filter(own) {
-                            players.push(self.save(rows, *other));
-                        }
-                    }
-                    _ => {}
-                }
-                let to = self.run();
-                ClusterRequest::HandOff {
-                    run,
-                    players,
-                    to,
-                    saves,
-                }
-            }
+            6 => self.hand_off(rows, (run, player), saves),
             7 => ClusterRequest::Release {
                 run,
                 player: self.save(rows, player),
