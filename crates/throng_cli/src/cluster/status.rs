@@ -342,6 +342,7 @@ mod tests {
             name: name.to_owned(),
             run: run(nth),
             is_alive: true,
+            is_steady: true,
             load: 0,
             is_draining: false,
         };
