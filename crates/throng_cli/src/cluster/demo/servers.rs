@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -49,11 +50,26 @@ struct DemoServer {
     process: Option<DemoProcess>,
 }
 
-/// A port that is free now.
+/// The ports of servers. Systems take the ports of clients from higher numbers, so that no client gets the port of a server that was killed.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// A port that is free now, for TCP and UDP.
 pub(super) fn free_port() -> Result<u16, CliError> {
-    let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr());
-    let failed = |error| CliError::new(format!("no free port on 127.0.0.1: {error}"));
-    free.map(|address| address.port()).map_err(failed)
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let ports = u32::from(PORTS.end - PORTS.start);
+    // Another demo begins elsewhere.
+    let first = std::process::id().wrapping_mul(97) % ports;
+    for _ in PORTS {
+        let nth = first + u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + (nth % ports) as u16;
+        let address = ("127.0.0.1", port);
+        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
+            return Ok(port);
+        }
+    }
+    let (start, end) = (PORTS.start, PORTS.end);
+    let message = format!("no port from {start} to {end} is free on 127.0.0.1");
+    Err(CliError::new(message))
 }
 
 /// Calls `attempt` until it succeeds.
