@@ -10,6 +10,7 @@
 //! Position, … ─▶ a MotionBase per object, renewed when extrapolation errs ─▶ encoded once ─────┼─▶ client update ─▶ outbox
 //! view events ─▶ known and waiting objects of each client ─▶ Despawn, Snapshot (limited) ──────┤   (list of messages)
 //! parties, scenes ─▶ unseen objects of each client ─▶ Forget, UnseenObject ────────────────────┘
+//! ForeignMembers ──▶ unseen objects of the scene FOREIGN_SCENE, as members of their parties
 //! ```
 //!
 //! Clients that may receive different attributes of an object need different bytes. There are few such *variants*, and each is encoded
@@ -76,10 +77,10 @@ pub use masks::{SlotMasks, bits};
 pub use membership::{AUDIENCES_MAX, Membership};
 pub use plugin::{
     AnnouncementRequest, AnnouncementScope, AnnouncementSent, AttributeSpec, Attributes, Audience,
-    AudienceAppExt, AudienceError, DirtyMasks, MaskSlot, PendingReplication, RegisterError,
-    Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SendRate, SyncPlugin, SyncSettings,
-    SyncStats, SyncSystems, compare_mirror, compare_mirror_exactly, full_save_request,
-    pending_replication, save_all,
+    AudienceAppExt, AudienceError, DirtyMasks, FOREIGN_SCENE, ForeignMembers, MaskSlot,
+    PendingReplication, RegisterError, Replicate, ReplicateAppExt, SaveFailed, SaveRequest,
+    SendRate, SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
+    compare_mirror_exactly, full_save_request, party_values, pending_replication, save_all,
 };
 pub use throng_protocol::mirror::{
     AttributeValues, Mirror, MirrorError, MirrorObject, MirrorUnseenObject, OwnPosition,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! order, settings, stats ─ audience ─▶ attributes ─▶ replicate, sent_values, save_request ─▶ dirty ─▶ replicator
-//!     ─▶ clients ─▶ views, unseen, collect, motions, announcements, snapshots, client_updates, save ─▶ the plugin
+//!     ─▶ clients ─▶ views, unseen, foreign_members, collect, motions, announcements, snapshots, client_updates, save ─▶ the plugin
 //! ```
 //! | file | contents |
 //! |---|---|
@@ -13,6 +13,7 @@
 //! | `dirty` | changes of each object since it was last collected |
 //! | `replicator`, `clients` | state between ticks; which client each state belongs to |
 //! | `views`, `unseen` | what each client sees, and which unseen objects it receives |
+//! | `foreign_members` | members of parties that are not in this world |
 //! | `announce` | announcements of the game |
 //! | `collect`, `motions`, `announcements`, `snapshots` | messages, each encoded once for all receivers |
 //! | `messages` | encoding of messages with attributes |
@@ -30,6 +31,7 @@ mod clients;
 mod collect;
 mod compare;
 mod dirty;
+mod foreign_members;
 mod messages;
 mod motions;
 mod order;
@@ -53,6 +55,7 @@ pub use audience::Audience;
 pub use audiences::{AudienceAppExt, AudienceError};
 pub use compare::{compare_mirror, compare_mirror_exactly};
 pub use dirty::{DirtyMasks, MaskSlot};
+pub use foreign_members::{FOREIGN_SCENE, ForeignMembers, party_values};
 pub use order::SyncSystems;
 pub use pending::{PendingReplication, pending_replication};
 pub use replicate::{Replicate, ReplicateAppExt};
@@ -106,9 +109,11 @@ impl SyncPlugin {
             .init_resource::<SyncStats>()
             .init_resource::<Replicator>()
             .init_resource::<CollectBuffers>()
+            .init_resource::<ForeignMembers>()
             .count_memory::<Replicator>("sync")
             .count_memory::<DirtyMasks>("sync")
             .count_memory::<CollectBuffers>("sync")
+            .count_memory::<ForeignMembers>("sync")
             .count_component_memory::<SentValues>("sync")
             .add_counted_message::<AnnouncementRequest>("sync")
             .add_counted_message::<AnnouncementSent>("sync")
@@ -130,6 +135,7 @@ impl SyncPlugin {
                 (
                     (
                         views::begin_tick,
+                        foreign_members::update_foreign_members,
                         unseen::update_affiliations,
                         views::update_client_views,
                     )

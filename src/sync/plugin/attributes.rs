@@ -246,6 +246,20 @@ impl Attributes {
         self.unseen_variants.contains(&variant).then_some(variant)
     }
 
+    /// Whether any attribute is sent to parties.
+    #[must_use]
+    pub fn has_party_attributes(&self) -> bool {
+        self.unseen_variant(Audience::PARTY).is_some()
+    }
+
+    /// The bit of the attribute with this id, if it is sent to parties and the bytes are one of its values.
+    pub(super) fn party_bit(&self, id: u16, value: &[u8]) -> Option<usize> {
+        let bit = self.specs().position(|spec| spec.id == id)?;
+        let spec = self.get(bit)?.spec;
+        let is_valid = spec.audience.contains(Audience::PARTY) && spec.encoding.read(value).is_ok();
+        is_valid.then_some(bit)
+    }
+
     /// The variants with attributes that a client can receive without seeing the object.
     pub(in crate::sync) fn unseen_variants(&self) -> &[AudienceVariant] {
         &self.unseen_variants

@@ -8,6 +8,7 @@ use bevy_ecs::prelude::*;
 use super::attributes::{AttributeSpec, Attributes};
 use super::audience::Audience;
 use super::audiences::Audiences;
+use super::foreign_members::ForeignMembers;
 use super::motions::motion_state_of;
 use super::replicator::Replicator;
 use super::sent_values::SentValues;
@@ -282,8 +283,12 @@ impl MirrorCheck<'_> {
                 }
             }
         }
+        let seen_elsewhere = self.compare_foreign(mirror)?;
         expected.sort_unstable_by_key(|&(of, _)| of);
-        let found: Vec<UnseenObjectId> = mirror.unseen_objects().map(|(of, _)| of).collect();
+        // Foreign members are in the last scene.
+        let found = mirror.unseen_objects().map(|(of, _)| of);
+        let mut found: Vec<UnseenObjectId> = found.collect();
+        found.truncate(found.len() - seen_elsewhere);
         let expected_ids: Vec<UnseenObjectId> = expected.iter().map(|&(of, _)| of).collect();
         if found != expected_ids {
             return Err(format!(
@@ -299,6 +304,39 @@ impl MirrorCheck<'_> {
                 .map_err(|what| format!("{of:?}, unseen: {what}"))?;
         }
         Ok(())
+    }
+
+    /// Tests the members of the client's party that are not in this world; returns their number.
+    fn compare_foreign(&self, mirror: &Mirror) -> Result<usize, String> {
+        let attributes = self.world.resource::<Attributes>();
+        let party = self.controlled.get::<PartyId>();
+        let party = party.filter(|_| attributes.has_party_attributes());
+        let foreign = self.world.get_resource::<ForeignMembers>();
+        let mut expected = Vec::new();
+        if let (Some(&party), Some(foreign)) = (party, foreign) {
+            expected.extend(foreign.in_party(party, attributes));
+            expected.sort_unstable_by_key(|&(object, ..)| object);
+        }
+        let (count, total) = (expected.len(), mirror.unseen_objects().count());
+        for ((of, known), (object, kind, mut values)) in mirror
+            .unseen_objects()
+            .skip(total.saturating_sub(count))
+            .zip(expected)
+        {
+            values.sort_unstable();
+            let held: Vec<(u16, &[u8])> = known.attributes.iter().collect();
+            if (of, known.kind, &held) != (unseen_object_id(object), kind.0, &values) {
+                return Err(format!(
+                    "{of:?}, elsewhere: {held:?}, not {values:?} of {object:?}"
+                ));
+            }
+        }
+        if total < count {
+            return Err(format!(
+                "{count} members are elsewhere, it knows {total} unseen objects"
+            ));
+        }
+        Ok(count)
     }
 
     /// Whether the client receives an object or scene that it does not see: it has a party attribute, or it

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 
 use super::attributes::Attributes;
+use super::foreign_members::{FOREIGN_SCENE, ForeignMembers};
 use super::messages::{write_snapshot, write_unseen};
 use super::replicator::{Replicator, SnapshotRequest};
 use super::sent_values::SentValues;
@@ -28,7 +29,7 @@ pub(super) fn encode_snapshots(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     attributes: Res<Attributes>,
-    scenes: Res<Scenes>,
+    (scenes, foreign): (Res<Scenes>, Res<ForeignMembers>),
     ids: Query<&'static SceneIds>,
     bearers: Query<SnapshotRow>,
     pool: Res<Workers>,
@@ -43,6 +44,7 @@ pub(super) fn encode_snapshots(
         records,
         attributes: &attributes,
         scenes: &scenes,
+        foreign: &foreign,
         ids: &ids,
         rows: &bearers,
     };
@@ -72,6 +74,7 @@ struct SnapshotContext<'a, 'w, 's> {
     records: &'a BTreeMap<SceneId, SceneMessages>,
     attributes: &'a Attributes,
     scenes: &'a Scenes,
+    foreign: &'a ForeignMembers,
     ids: &'a Query<'w, 's, &'static SceneIds>,
     rows: &'a Query<'w, 's, SnapshotRow>,
 }
@@ -79,6 +82,10 @@ struct SnapshotContext<'a, 'w, 's> {
 impl SnapshotContext<'_, '_, '_> {
     /// Appends the messages of one object, if it still exists.
     fn write(&self, wanted: &SnapshotRequest, bytes: &mut Vec<u8>) {
+        if wanted.scene == FOREIGN_SCENE {
+            let set = &self.attributes.variant_sets()[usize::from(wanted.variant.0)];
+            return self.foreign.write(wanted.id, set, self.attributes, bytes);
+        }
         let scene = self.scenes.entity(wanted.scene);
         let entity = scene.and_then(|scene| match wanted.id {
             0 => Some(scene),

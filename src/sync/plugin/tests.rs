@@ -3,6 +3,7 @@
 mod announcements;
 mod audiences;
 mod client_objects;
+mod foreign_members;
 mod kept;
 mod lost_control;
 mod pending;
