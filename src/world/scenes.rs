@@ -247,6 +247,7 @@ fn check(world: &mut World, spec: &SceneSpec) -> Result<(), WorldError> {
         });
     }
     let scenes = world.get_resource_or_init::<Scenes>();
+    // The last id is no scene: messages to clients use it for party members that are not in this world.
     if scenes.open.len() >= SCENES_MAX || scenes.opened == u32::MAX {
         return Err(WorldError::TooManyScenes { max: SCENES_MAX });
     }

@@ -49,6 +49,7 @@
 //! | `sessions/` | sessions of a throng server for the players of a node (feature `server`) |
 //! | `messenger/` | messages to players on any node |
 //! | `groups/` | the parties and guilds of the players of a node |
+//! | `party_values/` | attributes of party members on other nodes |
 //! | `routes` | the routes of a gateway |
 #![warn(missing_docs)]
 
@@ -63,6 +64,7 @@ mod link;
 mod matcher;
 mod messenger;
 mod node;
+mod party_values;
 #[cfg(feature = "bevy")]
 mod plugin;
 #[cfg(feature = "postgres")]
@@ -103,6 +105,7 @@ pub use messenger::{
 pub use node::{
     ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, PlayerStay, RequestId,
 };
+pub use party_values::{MemberHere, PartyExchange, PartyValueSettings, PartyValueStats};
 #[cfg(feature = "bevy")]
 pub use plugin::{
     ClusterAnnounced, ClusterAnnouncement, ClusterPlayer, ClusterPlayers, ClusterPlugin,

@@ -14,7 +14,8 @@ pub struct Audience(pub(super) u16);
 impl Audience {
     /// The client that controls the object.
     pub const OWNER: Self = Self(1);
-    /// Clients of its party, wherever they are: also those that do not see it, and those in other scenes.
+    /// Clients of its party, wherever they are: also those that do not see it, those in other scenes, and those of members on other nodes
+    /// ([`ForeignMembers`](crate::sync::ForeignMembers)).
     pub const PARTY: Self = Self(1 << 1);
     /// Clients of its team that see it.
     pub const TEAM: Self = Self(1 << 2);

@@ -43,6 +43,16 @@ impl DriverState {
         matches!(from, BusPeer::Node(_)) && self.groups.receive(bytes)
     }
 
+    /// Sends the attributes of party members.
+    pub(super) fn send_party_values(&mut self) {
+        for (node, bytes) in self.party_values.take_outgoing() {
+            if let Err(error) = self.bus.send(BusPeer::Node(node), &bytes) {
+                // The other node notices the gap.
+                tracing::debug!(%error, "attributes of party members not sent");
+            }
+        }
+    }
+
     fn dispatch_groups(&mut self, outputs: Vec<GroupOutput>, lanes: &StoreLanes) {
         for output in outputs {
             match output {

@@ -17,7 +17,7 @@
 //! | `node_driver` | the handle for the tick |
 //! | `node_thread` | the thread of the node |
 //! | `lanes` | the threads of the store |
-//! | `groups` | drives the groups of the players of the node |
+//! | `groups` | drives the groups of the players of the node, and sends the attributes of their members |
 //! | `matches` | drives the node's part in matches |
 //! | `record_reads` | reads of the records of players on other nodes |
 

@@ -20,6 +20,7 @@ use crate::ids::NodeRun;
 use crate::matcher::{MatchNode, MatchOutput};
 use crate::messenger::PlayerMessenger;
 use crate::node::ClusterNode;
+use crate::party_values::PartyExchange;
 use crate::presence::{KnownPeer, PeerDirectory, PeerPresence};
 use crate::request::{NodeEntry, SceneDeclaration, SceneEntry};
 use crate::store::ClusterStore;
@@ -90,6 +91,7 @@ impl NodeDriver {
             nodes: Vec::new(),
             matches: None,
             groups: GroupDirectory::new(settings.groups),
+            party_values: PartyExchange::new(node_run.node, settings.party_values),
             stats: DriverStats::default(),
         };
         let shared = Arc::new(SharedDriver {
@@ -186,6 +188,20 @@ impl NodeDriver {
     /// Reads or changes the groups of the players of this node. `work` runs under a lock, so it has to be short.
     pub fn with_groups<T>(&self, work: impl FnOnce(&mut GroupDirectory) -> T) -> T {
         let done = work(&mut self.shared.state().groups);
+        self.waker.wake_by_ref();
+        done
+    }
+
+    /// Publishes or takes the attributes of party members, at the current time of the node's clock in milliseconds, with the newest list of nodes.
+    /// `work` runs under a lock, so it has to be short.
+    pub fn with_party_values<T>(
+        &self,
+        work: impl FnOnce(&mut PartyExchange, u64, &[NodeEntry]) -> T,
+    ) -> T {
+        let mut guard = self.shared.state();
+        let state = &mut *guard;
+        let done = work(&mut state.party_values, self.shared.now_ms(), &state.nodes);
+        drop(guard);
         self.waker.wake_by_ref();
         done
     }

@@ -16,6 +16,7 @@ use crate::ids::NodeRun;
 use crate::matcher::MatchOutput;
 use crate::messenger::{MessengerOutput, PlayerMessenger};
 use crate::node::{ClusterNode, NodeOutput, RequestId};
+use crate::party_values::PartyExchange;
 use crate::presence::{KnownPeer, PeerChange, PeerDirectory};
 use crate::request::{ClusterReply, ClusterRequest, GatewayClients, NodeEntry};
 
@@ -46,6 +47,7 @@ pub(super) struct DriverState {
     pub nodes: Vec<NodeEntry>,
     pub matches: Option<DrivenMatches>,
     pub groups: GroupDirectory,
+    pub party_values: PartyExchange,
     pub stats: DriverStats,
 }
 
@@ -98,6 +100,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         state.poll_groups(now_ms, lanes);
         state.poll_relay(now_ms);
         state.poll_messages(now_ms, lanes);
+        state.send_party_values();
         if now_ms >= next_nodes_ms && !is_reading_nodes {
             (next_nodes_ms, is_reading_nodes) = (now_ms + nodes_interval_ms, true);
             lanes.send(LaneCaller::Nodes, ClusterRequest::ReadNodes);
@@ -318,7 +321,10 @@ impl DriverState {
         {
             return;
         }
-        if self.messenger.receive(from, &bytes, now_ms) || self.receive_hint(from, &bytes) {
+        if self.messenger.receive(from, &bytes, now_ms)
+            || self.receive_hint(from, &bytes)
+            || self.party_values.receive(from, &bytes)
+        {
             return;
         }
         match (BusMessage::from_bytes(&bytes), from) {

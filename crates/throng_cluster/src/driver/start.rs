@@ -10,6 +10,7 @@ use crate::groups::GroupSettings;
 use crate::ids::{GatewayId, NodeRun};
 use crate::messenger::MessengerSettings;
 use crate::node::NodeSettings;
+use crate::party_values::PartyValueSettings;
 use crate::request::{ClusterReply, ClusterRequest, NODE_LATE_AFTER_MS, RefusedWrite};
 use crate::store::ClusterStore;
 
@@ -36,6 +37,8 @@ pub struct DriverSettings {
     pub messages: MessengerSettings,
     /// Times and limits of groups.
     pub groups: GroupSettings,
+    /// Times and limits of attributes of party members on other nodes.
+    pub party_values: PartyValueSettings,
     /// The id of the game and its version, as in connect tokens. Gateways and nodes with another one are ignored.
     pub protocol_id: u64,
     /// Gateways that get routes to the players, in addition to those that broadcast their presence.
@@ -56,6 +59,7 @@ impl DriverSettings {
             node: NodeSettings::default(),
             messages: MessengerSettings::default(),
             groups: GroupSettings::default(),
+            party_values: PartyValueSettings::default(),
             protocol_id: 0,
             gateways: Vec::new(),
             start_timeout: Duration::from_millis(2 * NODE_LATE_AFTER_MS),

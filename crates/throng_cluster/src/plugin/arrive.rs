@@ -37,6 +37,7 @@ pub(super) fn arrive_players(world: &mut World) {
         }
         stays
     });
+    players.changes += leaving.len() as u64;
     if let Some(driver) = players.driver.as_ref().filter(|_| !moved.is_empty()) {
         driver.with_messages(|messenger, _, _| {
             for (player, run) in moved {
@@ -66,6 +67,7 @@ pub(super) fn arrive_players(world: &mut World) {
             };
             let mut players = world.resource_mut::<ClusterPlayers>();
             players.present.insert(player, present);
+            players.changes += 1;
             hooks.on_arrive(world, entity);
         }
         set_frozen(world, player, held.is_frozen);

@@ -7,6 +7,8 @@ use throng_core::ids::PlayerId;
 
 use super::hooks::LeaveReason;
 use crate::driver::NodeDriver;
+#[cfg(feature = "server")]
+use crate::ids::ClusterNodeId;
 use crate::ids::NodeRun;
 use crate::node::NodeStats;
 
@@ -68,6 +70,8 @@ pub struct ClusterPlayers {
     pub(super) driver: Option<NodeDriver>,
     pub(super) present: BTreeMap<PlayerId, PresentPlayer>,
     pub(super) ticks: u64,
+    /// Counts arrivals and departures.
+    pub(super) changes: u64,
     pub(super) postponed: PostponedRequests,
 }
 
@@ -111,6 +115,20 @@ impl ClusterPlayers {
     pub(super) fn takes_messages(&self, player: PlayerId) -> bool {
         let present = self.present.get(&player);
         present.is_some_and(|present| present.leaves.is_none())
+    }
+
+    /// Changes with each arrival and departure.
+    #[cfg(feature = "server")]
+    pub(crate) const fn version(&self) -> u64 {
+        self.changes
+    }
+
+    /// The epoch with which a player has arrived, and the node that it is about to move to.
+    #[cfg(feature = "server")]
+    pub(crate) fn stay(&self, player: PlayerId) -> Option<(u64, Option<ClusterNodeId>)> {
+        let present = self.present.get(&player)?;
+        let (_, epoch) = present.arrival;
+        Some((epoch, present.moves_to.map(|run| run.node)))
     }
 
     /// The players that are about to move, with the runs of the nodes that get them, in ascending order.

@@ -6,6 +6,7 @@
 //!                                                 └ refused for login_wait_s ─▶ the session ends
 //! LoggedOut ─▶ PlayerLogOut, unless the player is frozen
 //! a player without a client for client_wait_s ─▶ PlayerLogOut
+//! GroupMembersChanged ─▶ PartyExchange ─▶ ForeignMembers ─▶ replication ─▶ PartyExchange ─▶ nodes with other members
 //! a session without its player for client_wait_s, whose client no other node takes over ─▶ the session ends
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! | `client_messages` | passes messages to players on to their clients |
 //! | `follow` | the systems |
 //! | `groups` | parties and guilds as components of players |
+//! | `party_values` | attributes of party members on other nodes |
 //! | `moved_tokens` | passes resume tokens on to the nodes that get players |
 //! | `stand_still` | frozen players do not move |
 //!
@@ -26,6 +28,7 @@ mod client_messages;
 mod follow;
 mod groups;
 mod moved_tokens;
+mod party_values;
 mod stand_still;
 
 pub use attach_node::attach_node;
@@ -41,6 +44,7 @@ use self::client_messages::announce_to_clients;
 use self::follow::{ClusterSessions, attach_players, end_sessions, note_departure, start_sessions};
 use self::groups::{follow_guilds, follow_parties};
 use self::moved_tokens::{receive_tokens, send_tokens};
+use self::party_values::{publish_members, receive_members};
 use self::stand_still::{release_player, stop_player};
 use crate::plugin::ClusterSystems;
 
@@ -120,7 +124,7 @@ impl Plugin for ClusterSessionsPlugin {
             .add_observer(release_player)
             .add_systems(
                 FixedPreUpdate,
-                (follow_parties, follow_guilds)
+                (follow_parties, follow_guilds, receive_members)
                     .chain()
                     .after(ClusterSystems::Arrive),
             )
@@ -137,6 +141,9 @@ impl Plugin for ClusterSessionsPlugin {
                     .before(SimSystems::Think),
             )
             .add_systems(FixedUpdate, receive_tokens.before(SimSystems::Ingest))
-            .add_systems(FixedPostUpdate, send_tokens.after(ClusterSystems::Collect));
+            .add_systems(
+                FixedPostUpdate,
+                (send_tokens, publish_members).after(ClusterSystems::Collect),
+            );
     }
 }
