@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn values_twice_too_long_or_removed_in_a_full_message_are_invalid() {
+    fn values_twice_or_too_long_or_wrongly_removed_are_invalid() {
         let of = |base, values| {
             let status = status(1);
             let values = MemberValues {

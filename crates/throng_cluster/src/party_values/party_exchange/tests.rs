@@ -476,7 +476,7 @@ fn value_of(exchange: &PartyExchange, player: u64) -> Option<u8> {
 }
 
 #[test]
-fn change_follows_in_one_message_and_a_lost_last_one_is_repaired_within_two_seconds() {
+fn lost_last_change_is_repaired_within_two_seconds() {
     let mut pair = pair();
     (0..5).for_each(|nth| tick(&mut pair, nth * 50, 7, true));
     assert_eq!(value_of(&pair[0], 1), Some(7));
