@@ -415,7 +415,7 @@ fn member_is_followed_from_node_to_node() {
     cluster.until_known("here", FRIEND, &[(LEADER, false, 10)]);
     cluster.set_vigour(FRIEND, 26);
     cluster.until_known("change here", LEADER, &[(FRIEND, false, 26)]);
-    // And away again, twice: the second time, the leader's node is told by the new node.
+    // And away again, twice: the second time, the new node notifies that of the leader.
     cluster.move_player(FRIEND, 2);
     cluster.until_known("away", LEADER, &[(FRIEND, true, 26)]);
     cluster.until_known("away", FRIEND, &[(LEADER, true, 10)]);

@@ -211,7 +211,7 @@ impl PartyExchange {
     }
 
     /// Notes that a member is on a node, which listens. `false` if the player is in no party of this node or is here, or if that is outdated.
-    fn hear(
+    fn note_location(
         &mut self,
         from: ClusterNodeId,
         status: &MemberStatus,
@@ -257,7 +257,7 @@ impl PartyExchange {
         status: &MemberStatus,
         is_here: impl Fn(PlayerId) -> bool,
     ) {
-        if !self.hear(from, status, is_here) {
+        if !self.note_location(from, status, is_here) {
             return;
         }
         let now_ms = self.now_ms;
@@ -278,7 +278,7 @@ impl PartyExchange {
         is_here: impl Fn(PlayerId) -> bool,
     ) {
         let status = values.status;
-        if !self.hear(from, &status, is_here) {
+        if !self.note_location(from, &status, is_here) {
             return;
         }
         let now_ms = self.now_ms;

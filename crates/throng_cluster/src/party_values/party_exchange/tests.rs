@@ -10,7 +10,7 @@ const TICK_MS: u64 = 50;
 const PLAYERS: u64 = 12;
 const PARTIES: u32 = 3;
 
-type Values = BTreeMap<u16, Vec<u8>>;
+type SimValues = BTreeMap<u16, Vec<u8>>;
 
 /// The row and the state of a player.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ struct SimPlayer {
     owner: Option<ClusterNodeId>,
     epoch: u64,
     kind: u16,
-    values: Values,
+    values: SimValues,
 }
 
 /// A move to another node: the former one has the player until the end.
@@ -45,7 +45,7 @@ struct SimNode {
     /// The first tick of the next read.
     read_at: Option<u64>,
     /// What its clients have.
-    shown: BTreeMap<PlayerId, (PartyId, u16, Values)>,
+    shown: BTreeMap<PlayerId, (PartyId, u16, SimValues)>,
     is_dead: bool,
 }
 
