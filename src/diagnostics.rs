@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
     use crate::server::Server;
-    use crate::world::{Npc, Object, Position, SceneSpec, open_scene};
+    use crate::world::{InScene, Npc, Position, SceneSpec, open_scene};
 
     #[test]
     fn plugin_counters_are_recorded_after_every_tick() {
