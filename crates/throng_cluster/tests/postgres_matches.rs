@@ -16,7 +16,8 @@ use servers::rows::{PLAYERS, execute_both, name_of, opened, requests_wanted, sta
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, ClusterTicket, MATCHER_ROLE,
     MatchId, MatchReply, MatchRequest, MatchState, NewMatch, NodeRun, PostgresRows, RefusedMatch,
-    TicketChange, TicketHome, TicketId, TicketMember, TicketRating,
+    SceneDeclaration, SceneEntry, SceneRequest, TicketChange, TicketHome, TicketId, TicketMember,
+    TicketRating,
 };
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
@@ -174,11 +175,40 @@ impl MatchRequestSource {
                     },
                 }
             }
+            15 if self.rng.random_bool(0.7) => ClusterRequest::Scene(self.next_scene(rows, now_ms)),
             15 => ClusterRequest::ClaimLate {
                 run: self.run(),
                 players_max: 3,
             },
             _ => ClusterRequest::Match(self.next_match(rows, now_ms)),
+        }
+    }
+
+    /// Two of the scenes of homes exist, and move from node to node.
+    fn next_scene(&mut self, rows: &ClusterRows, now_ms: u64) -> SceneRequest {
+        let scene = format!("scene {}", self.rng.random_range(0..2));
+        let table = rows.scene_table(now_ms);
+        let run = self.run();
+        match table.scene(&scene) {
+            None => SceneRequest::Declare {
+                run,
+                scenes: vec![SceneDeclaration {
+                    name: scene,
+                    ..SceneDeclaration::default()
+                }],
+            },
+            Some(SceneEntry { owner, epoch, .. }) => match *owner {
+                Some(owner) if self.rng.random_bool(0.5) => SceneRequest::GiveUp {
+                    run: owner,
+                    scene,
+                    epoch: *epoch,
+                },
+                _ => SceneRequest::Claim {
+                    run,
+                    scene,
+                    epoch: *epoch,
+                },
+            },
         }
     }
 

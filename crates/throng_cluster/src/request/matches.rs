@@ -37,9 +37,9 @@ pub struct MatchId {
 /// Where a player goes when a match is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketHome {
-    /// The node. If it is dead at that time, the player stays where it is.
+    /// The node, unless another one runs the scene then. If it is dead at that time, the player stays where it is.
     pub node: ClusterNodeId,
-    /// The scene on that node, as the game defines it.
+    /// The scene: the name of one of the cluster's, which the player follows to the node that runs it, or a name that only the game knows.
     pub scene: String,
 }
 

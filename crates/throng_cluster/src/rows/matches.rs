@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use throng_core::ids::PlayerId;
 
+use super::scenes::SceneRows;
 use super::{ClusterRows, NodeRow, OwnedPlayerRow, is_late};
 use crate::ids::{ClusterNodeId, NodeRun};
 use crate::request::{
@@ -74,6 +75,7 @@ pub(super) struct MatchRows {
 struct OtherRows<'a> {
     players: &'a BTreeMap<PlayerId, OwnedPlayerRow>,
     nodes: &'a BTreeMap<ClusterNodeId, NodeRow>,
+    scenes: &'a SceneRows,
     now_ms: u64,
 }
 
@@ -95,6 +97,13 @@ impl OtherRows<'_> {
         !row.is_some_and(|row| row.run == run.run && !row.is_dead)
     }
 
+    /// The node to which a player goes home: the one that runs its scene now, or else the one of its ticket. `None` if it is dead.
+    fn home(&self, home: &TicketHome) -> Option<NodeRun> {
+        let owner = self.scenes.owner(&home.scene);
+        let owner = owner.filter(|owner| self.is_alive(*owner));
+        owner.or_else(|| self.newest_alive(home.node))
+    }
+
     fn has_adopted(&self, run: NodeRun, player: PlayerId) -> bool {
         let row = self.players.get(&player);
         row.is_some_and(|row| row.owner == Some(run) && row.is_adopted)
@@ -111,6 +120,7 @@ impl ClusterRows {
         let others = OtherRows {
             players: &self.players,
             nodes: &self.nodes,
+            scenes: &self.scenes,
             now_ms,
         };
         self.matches.execute(request, &others)
@@ -605,7 +615,7 @@ impl MatchRows {
             }
             None => {
                 let home = member.home.clone();
-                let to = others.newest_alive(home.node);
+                let to = others.home(&home);
                 let to = to.filter(|to| to.node != run.node);
                 (TravelGoal::Home(home), to)
             }

@@ -31,6 +31,11 @@ impl SceneRows {
         }
     }
 
+    /// The owner of a scene, dead or alive.
+    pub fn owner(&self, name: &str) -> Option<NodeRun> {
+        self.0.get(name).and_then(|row| row.owner)
+    }
+
     fn entries(&self) -> Vec<SceneEntry> {
         let entries = self.0.iter().map(|(name, row)| SceneEntry {
             name: name.clone(),

@@ -1,4 +1,4 @@
--- Requests about many players at once, and which nodes are steady.
+-- Requests about many players at once; which nodes are steady; players go home to the node that runs their scene.
 
 -- Saves, and gives the last `_given` of these players to another run.
 CREATE FUNCTION cluster_hand_off(_node INTEGER, _run BIGINT, _players BIGINT[], _epochs BIGINT[], _revisions BIGINT[], _records BYTEA[],
@@ -71,4 +71,22 @@ CREATE FUNCTION cluster_read_scenes(_at_ms BIGINT) RETURNS TABLE (_epoch BIGINT,
         UNION ALL
         SELECT epoch, name, node, run, NULL, NULL, NULL, specification, pinned_to, NULL, NULL FROM cluster_scene
     ) AS entry ORDER BY place NULLS LAST, entry.name COLLATE "C"
+$$;
+
+-- As before, but a player goes home to the node that runs its scene, if there is one, and else to the node of its ticket.
+CREATE OR REPLACE FUNCTION cluster_travels(_node INTEGER, _run BIGINT, _at_ms BIGINT)
+    RETURNS TABLE (_player BIGINT, _match_epoch BIGINT, _match_nth BIGINT, _home_node INTEGER, _home_scene TEXT, _to_node INTEGER,
+        _to_run BIGINT) LANGUAGE sql STABLE AS $$
+    SELECT member.player, member.match_epoch, member.match_nth, member.home_node, member.home_scene,
+        coalesce(host.node, home.node), coalesce(host.run, home.run)
+    FROM cluster_match_player AS member
+    JOIN cluster_player AS own ON own.player = member.player AND own.node = _node AND own.run = _run AND own.is_adopted
+    LEFT JOIN cluster_match AS played ON played.epoch = member.match_epoch AND played.nth = member.match_nth
+    LEFT JOIN cluster_match AS host
+        ON host.epoch = played.epoch AND host.nth = played.nth AND (host.node, host.run) <> (_node, _run)
+    LEFT JOIN cluster_scene AS place ON member.match_epoch IS NULL AND place.name = member.home_scene
+        AND cluster_is_alive(place.node, place.run, _at_ms)
+    LEFT JOIN cluster_node AS home ON member.match_epoch IS NULL AND home.node = coalesce(place.node, member.home_node)
+        AND home.node <> _node AND NOT home.is_dead AND NOT cluster_is_late(home.heartbeat_ms, _at_ms)
+    WHERE member.is_travelling AND (member.match_epoch IS NULL OR played.state = 1)
 $$;

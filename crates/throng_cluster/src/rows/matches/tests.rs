@@ -1,7 +1,9 @@
 //! Transactions about matches, at their limits.
 
 use super::*;
-use crate::request::{ClusterReply, ClusterRequest, TicketMember, TicketRating};
+use crate::request::{
+    ClusterReply, ClusterRequest, SceneDeclaration, SceneRequest, TicketMember, TicketRating,
+};
 
 struct MatchTestRows(ClusterRows);
 
@@ -151,4 +153,40 @@ fn matcher_reads_changes_once_and_deletes_cancelled_tickets() {
         TicketChange::Gone(id) => panic!("{id:?}"),
     });
     assert_eq!(since.collect::<Vec<_>>(), [10, 30]);
+}
+
+#[test]
+fn player_goes_home_to_the_node_that_runs_its_scene() {
+    let (mut rows, [one, two]) = rows();
+    let change = |rows: &mut MatchTestRows, request| {
+        let reply = rows.0.execute(request, 0);
+        assert_eq!(reply, ClusterReply::Done);
+    };
+    let home_of = |rows: &MatchTestRows, scene: &str| {
+        let others = OtherRows {
+            players: &rows.0.players,
+            nodes: &rows.0.nodes,
+            scenes: &rows.0.scenes,
+            now_ms: 0,
+        };
+        let (node, scene) = (one.node, scene.to_owned());
+        others.home(&TicketHome { node, scene })
+    };
+    let town = SceneDeclaration {
+        name: "town".to_owned(),
+        ..SceneDeclaration::default()
+    };
+    let (run, scenes) = (one, vec![town]);
+    let declare = ClusterRequest::Scene(SceneRequest::Declare { run, scenes });
+    change(&mut rows, declare);
+    assert_eq!(home_of(&rows, "town"), Some(one), "without an owner");
+    let (run, scene, epoch) = (two, "town".to_owned(), 0);
+    let claim = ClusterRequest::Scene(SceneRequest::Claim { run, scene, epoch });
+    change(&mut rows, claim);
+    assert_eq!(home_of(&rows, "town"), Some(two), "it has moved");
+    assert_eq!(home_of(&rows, "a house of the game"), Some(one));
+    change(&mut rows, ClusterRequest::EndRun { run: two });
+    assert_eq!(home_of(&rows, "town"), Some(one), "its new node is dead");
+    change(&mut rows, ClusterRequest::EndRun { run: one });
+    assert_eq!(home_of(&rows, "town"), None);
 }
