@@ -103,7 +103,7 @@ pub struct NodeSettings {
     pub scene_load: u32,
     /// How long the node that a scene is pinned to must have been available again before the owner gives the scene up to it.
     pub scene_return_after_ms: u64,
-    /// How long a node must have had too much load before it gives up a scene to the node with the least. The players of that scene stand still
+    /// How long a node must have had too much load before it gives up scenes to the node with the least. The players of these scenes stand still
     /// for the time of a hand-off. `u64::MAX`: load moves no scene.
     pub scene_balance_after_ms: u64,
     /// The time between two reports to operators ([`NodeReport`](crate::NodeReport)).

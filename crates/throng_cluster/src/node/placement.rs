@@ -60,26 +60,24 @@ impl<'t> Placement<'t> {
         })
     }
 
-    /// Whether a node should give a scene to the steady node with the least load: it has the most load, and at least two scenes more than the other
-    /// one. A scene counts as the average of its node. O(nodes + scenes).
-    pub fn is_overloaded(&self, run: NodeRun) -> bool {
+    /// The number of scenes that a node should give to nodes with less load: as many as make it equal with the steady node with the least. A scene
+    /// counts as the average of its node. 0 unless it has the most load of all nodes, and keeps a scene. O(nodes + scenes).
+    pub fn surplus(&self, run: NodeRun) -> usize {
         let own = self.candidates.get(&run.node);
-        let Some(own) = own.filter(|own| own.entry.run == run) else {
-            return false;
+        let Some(own) = own.filter(|own| own.entry.run == run && own.load > 0) else {
+            return 0;
         };
         let owners = self.table.scenes.iter().map(|scene| scene.owner);
-        let scenes = owners.filter(|owner| *owner == Some(run)).count() as u64;
+        let scenes = owners.filter(|owner| *owner == Some(run)).count();
         let others = self.candidates.iter().filter(|(id, _)| **id != run.node);
         let steady = others.clone().filter(|(_, other)| other.entry.is_steady);
         let least = steady.map(|(_, other)| other.load).min();
         let is_most = others
             .into_iter()
             .all(|(id, other)| other.load < own.load || (other.load == own.load && *id > run.node));
-        let is_surplus = |least| {
-            let more = own.load.saturating_sub(least);
-            more > 0 && more.saturating_mul(scenes) >= 2 * own.load
-        };
-        scenes > 1 && is_most && least.is_some_and(is_surplus)
+        let more = own.load.saturating_sub(least.unwrap_or(own.load));
+        let surplus = more.saturating_mul(scenes as u64) / (2 * own.load);
+        if is_most { surplus as usize } else { 0 }
     }
 
     /// The run of a node that may get scenes, by its name. O(nodes).
@@ -172,52 +170,53 @@ mod tests {
     }
 
     #[test]
-    fn node_with_the_most_load_is_overloaded_from_two_scenes_on() {
-        let overloaded = |loads: [u32; 3], owners: &[u32]| {
+    fn only_the_node_with_the_most_load_has_a_surplus() {
+        let surplus = |loads: [u32; 3], owners: &[u32]| {
             let nodes = (0..3).map(|id| node(id, loads[id as usize], true, false));
             let nodes = nodes.collect();
             let scenes = owners.iter().map(|owner| scene("s", None, Some(*owner)));
             let scenes = scenes.collect();
             let table = SceneTable { nodes, scenes };
             let placement = Placement::new(&table, 100);
-            let nodes = 0..3;
-            Vec::from_iter(nodes.filter(|id| placement.is_overloaded(run(*id))))
+            [0, 1, 2].map(|id| placement.surplus(run(id)))
         };
         for (loads, owners, expected) in [
-            ([0; 3], &[][..], &[][..]),
-            ([900, 0, 0], &[], &[]),
-            ([900, 0, 0], &[0, 1], &[]),
-            ([0; 3], &[0, 0, 1], &[0]),
-            ([0; 3], &[0, 0, 1, 2], &[]),
-            ([0; 3], &[0, 0, 0, 1, 2], &[0]),
-            ([0; 3], &[0, 0, 2, 2, 2], &[2]),
+            ([0; 3], &[][..], [0, 0, 0]),
+            ([900, 0, 0], &[], [0, 0, 0]),
+            ([900, 0, 0], &[0], [0, 0, 0]),
+            // One of two scenes is half of the load, which would only change sides.
+            ([900, 0, 0], &[0, 0, 1, 2], [0, 0, 0]),
+            ([0; 3], &[0, 0, 1], [1, 0, 0]),
+            ([0; 3], &[0, 0, 1, 2], [0, 0, 0]),
+            ([0; 3], &[0, 0, 0, 1, 2], [1, 0, 0]),
+            ([0; 3], &[2, 2, 2, 2, 2, 2, 2, 0, 1], [0, 0, 3]),
             // Of equal ones, only that with the lowest id.
-            ([0; 3], &[1, 1, 1, 2, 2, 2], &[1]),
+            ([0; 3], &[1, 1, 1, 2, 2, 2], [0, 1, 0]),
             // A scene of node 1 counts 150.
-            ([100, 200, 300], &[1, 1, 1, 1], &[1]),
-            ([310, 200, 310], &[1, 1, 1, 1], &[]),
+            ([100, 200, 300], &[1, 1, 1, 1], [0, 1, 0]),
+            ([310, 200, 310], &[1, 1, 1, 1], [0, 0, 0]),
         ] {
-            assert_eq!(overloaded(loads, owners), expected, "{loads:?} {owners:?}");
+            assert_eq!(surplus(loads, owners), expected, "{loads:?} {owners:?}");
         }
     }
 
     #[test]
-    fn node_that_drains_or_has_a_newer_run_is_never_overloaded() {
+    fn node_that_drains_or_has_a_newer_run_has_no_surplus() {
         let scenes = || (0..4).map(|_| scene("s", None, Some(0))).collect();
         let nodes = vec![node(0, 0, true, true), node(1, 0, true, false)];
         let table = SceneTable {
             nodes,
             scenes: scenes(),
         };
-        assert!(!Placement::new(&table, 100).is_overloaded(run(0)));
+        assert_eq!(Placement::new(&table, 100).surplus(run(0)), 0);
         let nodes = vec![node(0, 0, true, false), node(1, 0, true, false)];
         let table = SceneTable {
             nodes,
             scenes: scenes(),
         };
-        assert!(Placement::new(&table, 100).is_overloaded(run(0)));
+        assert_eq!(Placement::new(&table, 100).surplus(run(0)), 2);
         let newer = NodeRun { run: 2, ..run(0) };
-        assert!(!Placement::new(&table, 100).is_overloaded(newer));
+        assert_eq!(Placement::new(&table, 100).surplus(newer), 0);
     }
 
     #[test]
@@ -237,7 +236,7 @@ mod tests {
             scenes: owners.to_vec(),
             ..table
         };
-        assert!(!Placement::new(&loaded, 100).is_overloaded(run(0)));
+        assert_eq!(Placement::new(&loaded, 100).surplus(run(0)), 0);
         // If all have just started, they share the scenes.
         let nodes = vec![started(0), started(1)];
         let scenes = scenes();

@@ -12,7 +12,7 @@
 //! - the scene is pinned to another node that has been available for [`scene_return_after_ms`](super::NodeSettings::scene_return_after_ms) in
 //!   the same run;
 //! - it has had the most load for [`scene_balance_after_ms`](super::NodeSettings::scene_balance_after_ms), and at least two scenes more than the
-//!   node with the least load. Then it gives up one scene, and waits as long again.
+//!   node with the least load. Then it gives up as many as make the two equal, and waits as long again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -149,14 +149,19 @@ impl NodeScenes {
         self.available_since_ms = since.collect();
     }
 
-    /// The scene that an overloaded node gives up: the first one by name that is not pinned to an available node.
-    fn surplus_scene(&self, run: NodeRun, placement: &Placement<'_>) -> Option<(String, u64)> {
-        let mut scenes = self.table.scenes.iter();
-        let surplus = scenes.find(|entry| {
+    /// The scenes that a node with too much load gives up: the first ones by name that are not pinned to an available node.
+    fn surplus_scenes(
+        &self,
+        run: NodeRun,
+        placement: &Placement<'_>,
+    ) -> impl Iterator<Item = (String, u64)> {
+        let scenes = self.table.scenes.iter();
+        let movable = scenes.filter(move |entry| {
             let pinned = entry.pinned_to.as_deref();
             let is_pinned = pinned.is_some_and(|to| placement.available(to).is_some());
             entry.owner == Some(run) && !is_pinned
         });
+        let surplus = movable.take(placement.surplus(run));
         surplus.map(|entry| (entry.name.clone(), entry.epoch))
     }
 
@@ -181,13 +186,13 @@ impl NodeScenes {
                 leaving.push((entry.name.clone(), entry.epoch));
             }
         }
-        if !placement.is_overloaded(run) {
+        if placement.surplus(run) == 0 {
             self.overloaded_since_ms = None;
         } else if leaving.is_empty() && self.leaving.is_empty() {
             let since_ms = *self.overloaded_since_ms.get_or_insert(now_ms);
             if now_ms - since_ms >= settings.scene_balance_after_ms {
                 self.overloaded_since_ms = None;
-                leaving.extend(self.surplus_scene(run, &placement));
+                leaving.extend(self.surplus_scenes(run, &placement));
             }
         }
         let placed = placement.place_free_scenes().into_iter();

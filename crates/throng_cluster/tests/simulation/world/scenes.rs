@@ -116,8 +116,8 @@ impl SimulatedCluster {
         })
     }
 
-    /// Checks that each scene runs on a node that does not drain, that pinned scenes run on their node, and that afterwards
-    /// at most one scene moves in two seconds, because of the load.
+    /// Checks that each scene runs on a node that does not drain, that pinned scenes run on their node, and that these
+    /// do not move afterwards. Others may, because of the load.
     pub(super) fn check_recovery_of_scenes(&mut self) {
         // One may be on its way because of the load.
         let until_ms = self.now_ms + 1_000;
@@ -132,7 +132,8 @@ impl SimulatedCluster {
             "seed {}",
             self.seed
         );
-        for scene in &table.scenes {
+        let mut at_home = Vec::new();
+        for (nth, scene) in table.scenes.iter().enumerate() {
             let home = self.home_of_scene(&scene.name);
             let text = format!("seed {}, {} ms: {scene:?}", self.seed, self.now_ms);
             let owner = table.alive_owner(&scene.name);
@@ -144,6 +145,7 @@ impl SimulatedCluster {
             let pinned = nodes.find(|node| Some(&node.name) == scene.pinned_to.as_ref());
             if let Some(pinned) = pinned.filter(|pinned| !pinned.is_draining) {
                 assert_eq!(node.run, pinned.run, "not where it is pinned to, {text}");
+                at_home.push(nth);
             }
         }
         let before = self.scene_owners();
@@ -152,12 +154,9 @@ impl SimulatedCluster {
             self.step();
         }
         let after = self.scene_owners();
-        let names = table.scenes.iter().map(|scene| &scene.name);
-        let moved = names
-            .zip(before.iter().zip(&after))
-            .filter(|(_, (before, after))| before != after);
-        let moved: Vec<&String> = moved.map(|(name, _)| name).collect();
-        assert!(moved.len() <= 1, "seed {}: {moved:?} have moved", self.seed);
+        for nth in at_home {
+            assert_eq!(before[nth], after[nth], "seed {}, scene {nth}", self.seed);
+        }
     }
 
     /// Number of changes of owners of all scenes.
