@@ -77,7 +77,7 @@ impl Default for MatcherSettings {
         Self {
             request_timeout_ms: 450,
             retry_interval_ms: 50,
-            role_interval_ms: 500,
+            role_interval_ms: 250,
             renew_interval_ms: 1_000,
             read_interval_ms: 250,
             abort_interval_ms: 250,
