@@ -168,7 +168,7 @@ fn no_player_is_lost_with_a_hand_off_of_many() {
 }
 
 #[test]
-fn players_that_exchanged_something_are_saved_with_the_first_of_them() {
+fn players_that_exchanged_something_are_saved_together() {
     let mut nodes = started(1);
     let [first, second, third] = [3, 5, 7].map(PlayerId);
     for pair in [[first, second], [second, third]] {

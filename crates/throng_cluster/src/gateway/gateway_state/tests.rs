@@ -203,7 +203,7 @@ fn read(received: &[(LinkClient, Vec<u8>)]) -> Vec<RelayedMessage<'_>> {
 }
 
 #[test]
-fn client_that_begins_elsewhere_follows_its_player_when_the_node_is_linked() {
+fn client_follows_its_player_to_a_node_that_is_linked_later() {
     let mut rig = GatewayRig::new();
     let [mut for_logins, mut owner] = [1, 2].map(|id| rig.node(id));
     rig.run(100, &mut [&mut for_logins]);

@@ -8,7 +8,7 @@ use crate::rows::ClusterRows;
 
 /// What happens to the requests of a node.
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum ReportFate {
     Replied,
     /// The reply to a report never comes.
     Pending,
@@ -18,17 +18,17 @@ enum Fate {
     Refused,
 }
 
-struct TestNode {
+struct ReportingNode {
     rows: ClusterRows,
     node: ClusterNode,
     now_ms: u64,
-    fate: Fate,
+    fate: ReportFate,
     /// The reports that it has sent, with their times.
     reports: Vec<(u64, NodeReport)>,
     pending: Vec<RequestId>,
 }
 
-impl TestNode {
+impl ReportingNode {
     fn new() -> Self {
         let mut rows = ClusterRows::default();
         let name = "n1".to_owned();
@@ -39,7 +39,7 @@ impl TestNode {
             rows,
             node: ClusterNode::new(run, NodeSettings::default(), Vec::new()),
             now_ms: 0,
-            fate: Fate::Replied,
+            fate: ReportFate::Replied,
             reports: Vec::new(),
             pending: Vec::new(),
         }
@@ -62,10 +62,10 @@ impl TestNode {
             self.reports.push((now_ms, report.clone()));
             let refused = ClusterReply::Refused(RefusedWrite::RunEnded);
             match self.fate {
-                Fate::Replied => {}
-                Fate::Pending => return self.pending.push(id),
-                Fate::Lost => return self.node.on_lost_reply(id),
-                Fate::Refused => {
+                ReportFate::Replied => {}
+                ReportFate::Pending => return self.pending.push(id),
+                ReportFate::Lost => return self.node.on_lost_reply(id),
+                ReportFate::Refused => {
                     self.node.on_reply(now_ms, id, refused);
                     return;
                 }
@@ -82,7 +82,7 @@ impl TestNode {
 
 #[test]
 fn report_is_sent_once_per_second() {
-    let mut test = TestNode::new();
+    let mut test = ReportingNode::new();
     test.run_until(3_500);
     // The first heartbeat makes the node valid.
     assert_eq!(test.times_ms(), [10, 1_010, 2_010, 3_010]);
@@ -90,9 +90,9 @@ fn report_is_sent_once_per_second() {
 
 #[test]
 fn report_is_not_sent_while_one_is_pending() {
-    let mut test = TestNode::new();
+    let mut test = ReportingNode::new();
     test.node.settings.report_interval_ms = 100;
-    test.fate = Fate::Pending;
+    test.fate = ReportFate::Pending;
     test.run_until(400);
     assert_eq!(test.times_ms(), [10]);
     // Its time is over.
@@ -106,8 +106,8 @@ fn report_is_not_sent_while_one_is_pending() {
 
 #[test]
 fn lost_and_refused_reports_do_no_harm() {
-    for fate in [Fate::Pending, Fate::Lost, Fate::Refused] {
-        let mut test = TestNode::new();
+    for fate in [ReportFate::Pending, ReportFate::Lost, ReportFate::Refused] {
+        let mut test = ReportingNode::new();
         let run: NodeRun = test.node.run();
         test.fate = fate;
         test.run_until(3_500);
@@ -120,7 +120,7 @@ fn lost_and_refused_reports_do_no_harm() {
 
 #[test]
 fn node_that_pauses_sends_no_report_and_then_one_at_once() {
-    let mut test = TestNode::new();
+    let mut test = ReportingNode::new();
     test.run_until(500);
     // No request is executed from here on.
     let mut requests = 0;
@@ -144,7 +144,7 @@ fn node_that_pauses_sends_no_report_and_then_one_at_once() {
 
 #[test]
 fn report_has_the_counted_scenes_of_the_node_and_its_gateways() {
-    let mut test = TestNode::new();
+    let mut test = ReportingNode::new();
     let scenes = ["cave", "forest", "town"].map(|name| SceneDeclaration {
         name: name.to_owned(),
         ..SceneDeclaration::default()
@@ -188,7 +188,7 @@ fn report_has_the_counted_scenes_of_the_node_and_its_gateways() {
 
 #[test]
 fn report_is_bounded() {
-    let mut test = TestNode::new();
+    let mut test = ReportingNode::new();
     let names = |count: usize| (0..count).map(|nth| format!("{nth:05}"));
     let scenes = names(REPORTED_SCENES_MAX + 3).map(|name| SceneDeclaration {
         name,
