@@ -21,9 +21,6 @@ const ARRIVED_M: f32 = 1.0;
 /// Silence of the gateway after which a client tries the next one. A gateway sends something every 250 ms.
 const SILENCE: Duration = Duration::from_millis(600);
 
-/// The time at a gateway after which a client counts as settled, and is as impatient as before.
-const SETTLE_TIME: Duration = Duration::from_secs(3);
-
 /// Between two attempts to connect again.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
@@ -59,11 +56,7 @@ pub(super) struct DemoWalker {
     goal: Option<(u16, Vec2)>,
     is_halted: bool,
     retry_at: Option<Instant>,
-    /// Attempts to come back since the last packet in the world.
     attempts: u32,
-    /// Changes of the gateway since the client was settled, and the time of the last one.
-    moves: u32,
-    moved_at: Option<Instant>,
 }
 
 fn connect(player: u64, gateways: &[SocketAddr], key: TokenKey) -> Result<Client, CliError> {
@@ -86,8 +79,6 @@ impl DemoWalker {
             is_halted: false,
             retry_at: None,
             attempts: 0,
-            moves: 0,
-            moved_at: None,
         })
     }
 
@@ -125,18 +116,12 @@ impl DemoWalker {
             self.retry_at = Some(now + RETRY_DELAY);
             return Ok(());
         }
-        // Longer after a change: a gateway that many clients have just come to is slow.
-        let is_settled = |at: Instant| now.saturating_duration_since(at) >= SETTLE_TIME;
-        if self.moved_at.is_some_and(is_settled) && self.attempts == 0 {
-            (self.moved_at, self.moves) = (None, 0);
-        }
+        // Longer after all gateways were tried: one that many clients have just come to is slow.
         let gateways = self.gateways.len() as u32;
-        let patience = SILENCE * 2_u32.pow(self.moves.div_ceil(gateways).min(4));
+        let patience = SILENCE * 2_u32.pow(self.attempts.div_ceil(gateways).min(4));
         if gateways > 1 && self.client.silence() >= patience {
             events.push(DemoWalkerEvent::Disconnected("silent gateway".to_owned()));
             self.attempts += 1;
-            self.moves += 1;
-            self.moved_at = Some(now);
             let resumed = self.client.resume_elsewhere();
             return self.resumed(resumed);
         }
