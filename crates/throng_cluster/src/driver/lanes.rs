@@ -79,7 +79,7 @@ impl Lane {
             ClusterRequest::Scene(_) => Self::Writes,
             // Changes of groups wait for each other in the store, so they must not delay saves.
             ClusterRequest::Match(_) | ClusterRequest::Group(_) => Self::Matches,
-            // Reports, too: a report waits for no other node in the store.
+            // Also reports for operators: they wait for no other node in the store.
             _ => Self::Reads,
         }
     }

@@ -1,5 +1,6 @@
 -- Requests about many players at once; which nodes are steady; players go home to the node that runs their scene.
 
+DROP FUNCTION cluster_hand_off(INTEGER, BIGINT, BIGINT[], BIGINT[], BIGINT[], BYTEA[], INTEGER, BIGINT, BIGINT);
 -- Saves, and gives the last `_given` of these players to another run.
 CREATE FUNCTION cluster_hand_off(_node INTEGER, _run BIGINT, _players BIGINT[], _epochs BIGINT[], _revisions BIGINT[], _records BYTEA[],
     _given BIGINT, _to_node INTEGER, _to_run BIGINT, _at_ms BIGINT) RETURNS INTEGER LANGUAGE plpgsql AS $$
@@ -16,7 +17,8 @@ BEGIN
     RETURN _code;
 END $$;
 
--- Like `cluster_claim_late`. Returns the claimed players and their epochs, too.
+DROP FUNCTION cluster_claim_late(INTEGER, BIGINT, BIGINT, BIGINT);
+-- Claims players of dead nodes, and returns them with their epochs.
 CREATE FUNCTION cluster_claim_players(_node INTEGER, _run BIGINT, _players_max BIGINT, _at_ms BIGINT, OUT _code INTEGER,
     OUT _players BIGINT[], OUT _epochs BIGINT[]) LANGUAGE plpgsql AS $$
 DECLARE
