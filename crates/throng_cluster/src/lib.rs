@@ -103,7 +103,8 @@ pub use messenger::{
     MessengerEvent, MessengerSettings, MessengerStats, PlayerLocations, PlayerMessenger,
 };
 pub use node::{
-    ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, PlayerStay, RequestId,
+    ClusterNode, NODE_VALID_ALONE_MS, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats,
+    PlayerStay, RequestId,
 };
 pub use party_values::{MemberHere, PartyExchange, PartyValueSettings, PartyValueStats};
 #[cfg(feature = "bevy")]
@@ -132,9 +133,10 @@ pub use presence::{
     KnownPeer, PEER_NAME_BYTES_MAX, PeerChange, PeerClash, PeerDirectory, PeerPresence,
 };
 pub use request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
-    NodeEntry, PlayerEntry, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry,
-    SceneReply, SceneRequest, SceneTable,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_QUIET_AFTER_MS,
+    NODE_STEADY_AFTER_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS, NodeEntry, PlayerEntry,
+    QuietNode, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply,
+    SceneRequest, SceneTable,
 };
 pub use request::{
     ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,

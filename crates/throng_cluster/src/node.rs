@@ -3,27 +3,27 @@
 mod gateways;
 mod held_player;
 mod placement;
+mod quiet_nodes;
 mod replies;
 mod reports;
 mod requests;
 mod scenes;
+mod validity;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use throng_core::ids::PlayerId;
 
 use self::held_player::{HeldPlayers, HeldState};
+use self::quiet_nodes::QuietNodes;
 use self::reports::ReportSource;
 use self::requests::{PendingRequests, RequestKind, RequestWork, WrittenGroup};
 use self::scenes::NodeScenes;
+use self::validity::NodeValidity;
+pub use self::validity::{NODE_VALID_ALONE_MS, NODE_VALID_MS};
 use crate::ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 use crate::request::{Arrival, ClusterRequest, RefusedWrite};
 use crate::routes::PlayerRoute;
-
-/// How long a node may simulate after it sent a heartbeat that succeeded, in milliseconds. It is shorter than
-/// [`NODE_LATE_AFTER_MS`](crate::NODE_LATE_AFTER_MS) by a tenth, so that the node pauses before it is late, even if its clock runs up to a
-/// tenth slower than the store's.
-pub const NODE_VALID_MS: u64 = 1_350;
 
 /// Maximum number of players whose owners are read at once.
 const READ_PLAYERS_MAX: usize = 256;
@@ -43,6 +43,10 @@ pub enum NodeOutput {
     FreeScene(ClusterNodeId),
     /// To a gateway, over the bus. Its acknowledgement goes to [`ClusterNode::on_route_acknowledged`].
     Route(GatewayId, PlayerRoute),
+    /// To this node itself, over the bus. When it arrives, its number goes to [`ClusterNode::on_echo`].
+    Echo(u64),
+    /// A question to the bus: is this node connected? If it is not, the number goes to [`ClusterNode::on_unreachable`].
+    Probe(ClusterNodeId, u64),
 }
 
 /// A player that a node holds.
@@ -172,8 +176,8 @@ pub struct ClusterNode {
     requests: PendingRequests,
     scenes: NodeScenes,
     reports: ReportSource,
-    /// The time until which it may simulate its players; 0 before the first heartbeat of the run.
-    valid_until_ms: u64,
+    quiet_nodes: QuietNodes,
+    validity: NodeValidity,
     is_paused: bool,
     is_superseded: bool,
     next_heartbeat_ms: u64,
@@ -202,7 +206,8 @@ impl ClusterNode {
             requests: PendingRequests::new(),
             scenes: NodeScenes::new(),
             reports: ReportSource::new(),
-            valid_until_ms: 0,
+            quiet_nodes: QuietNodes::new(),
+            validity: NodeValidity::new(),
             is_paused: false,
             is_superseded: false,
             next_heartbeat_ms: 0,
@@ -237,7 +242,7 @@ impl ClusterNode {
     /// Whether it may simulate its players and scenes: a heartbeat succeeded in time. `false` while it pauses.
     #[must_use]
     pub const fn is_valid(&self, now_ms: u64) -> bool {
-        now_ms < self.valid_until_ms
+        self.validity.is_valid(now_ms)
     }
 
     /// Whether another process runs as this node. If so, this one has dropped all players and does nothing more.
@@ -373,6 +378,23 @@ impl ClusterNode {
         self.scenes.read_soon(self.settings.busy_read_interval_ms);
     }
 
+    /// Handles an echo of this node that has returned, by its number.
+    pub fn on_echo(&mut self, now_ms: u64, number: u64) {
+        self.validity.on_echo(number, now_ms);
+    }
+
+    /// Handles a new connection of this node to the bus.
+    pub const fn on_bus_connected(&mut self, now_ms: u64) {
+        self.validity.on_bus_connected(now_ms);
+    }
+
+    /// Handles the reply to a probe with this number: the bus has no connection to the node.
+    pub fn on_unreachable(&mut self, now_ms: u64, node: ClusterNodeId, number: u64) {
+        if self.quiet_nodes.on_unreachable(node, number, now_ms) {
+            self.next_claim_ms = now_ms;
+        }
+    }
+
     /// Handles the acknowledgement of a gateway: it knows the route of a player with this epoch.
     pub fn on_route_acknowledged(&mut self, gateway: GatewayId, player: PlayerId, epoch: u64) {
         let sent = self.routes.get(&(gateway, player));
@@ -409,6 +431,11 @@ impl ClusterNode {
             self.poll_scenes(now_ms, &mut outputs);
             self.send_routes(now_ms, &mut outputs);
             self.send_report(now_ms, &mut outputs);
+            let quiet = self.quiet_nodes.take_due(now_ms);
+            outputs.extend(quiet.map(|node| NodeOutput::Probe(node, now_ms)));
+        }
+        if self.validity.takes_echo(now_ms) {
+            outputs.push(NodeOutput::Echo(now_ms));
         }
         outputs
     }
@@ -424,10 +451,10 @@ impl ClusterNode {
         outputs.push(NodeOutput::Store(id, request));
     }
 
-    /// Counts a pause when it begins: no heartbeat has succeeded for [`NODE_VALID_MS`]. Nothing is simulated until one succeeds. A heartbeat is
-    /// refused if the run was declared dead meanwhile.
+    /// Counts a pause when it begins: no heartbeat has succeeded for [`NODE_VALID_MS`], or for [`NODE_VALID_ALONE_MS`] without the bus. Nothing
+    /// is simulated until one succeeds. A heartbeat is refused if the run was declared dead meanwhile.
     fn pause(&mut self, now_ms: u64) {
-        let is_paused = self.valid_until_ms > 0 && !self.is_valid(now_ms);
+        let is_paused = self.validity.has_begun() && !self.is_valid(now_ms);
         self.stats.pauses += u64::from(is_paused && !self.is_paused);
         self.is_paused = is_paused;
     }
@@ -442,7 +469,8 @@ impl ClusterNode {
         self.routes.clear();
         self.requests.clear();
         self.scenes.end_run();
-        self.valid_until_ms = 0;
+        self.quiet_nodes.clear();
+        self.validity.end_run();
         self.next_heartbeat_ms = 0;
         self.stats.runs_ended += 1;
     }
@@ -614,6 +642,7 @@ impl ClusterNode {
             let request = ClusterRequest::ClaimLate {
                 run: self.run,
                 players_max: self.settings.claimed_players_max,
+                unheard: self.quiet_nodes.unheard(),
             };
             self.send(RequestWork::ClaimLate, request, now_ms, outputs);
         }

@@ -25,8 +25,9 @@ use self::players::read_players;
 use self::scenes::execute_scene;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
-    NodeEntry, RUNS_PER_PROCESS, RefusedWrite,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_QUIET_AFTER_MS,
+    NODE_STEADY_AFTER_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS, NodeEntry, QuietNode,
+    RUNS_PER_PROCESS, RefusedWrite,
 };
 use crate::store::{ClusterStore, ClusterStoreError};
 
@@ -97,17 +98,24 @@ impl PostgresRows {
             session.map_err(|error| ClusterStoreError::NotExecuted(error.to_string()))?;
         let rows = session
             .query(
-                "SELECT cluster_late_after_ms(), cluster_steady_after_ms()",
+                "SELECT ARRAY[cluster_late_after_ms(), cluster_steady_after_ms(), cluster_quiet_after_ms(), cluster_unheard_after_ms(),
+                    cluster_steady_unheard_ms()]",
                 &[],
             )
             .map_err(ClusterStoreError::from)?;
-        let found: [i64; 2] = [column(first(&rows)?, 0)?, column(first(&rows)?, 1)?];
-        let expected = [NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS].map(|time_ms| time_ms as i64);
+        let found: Vec<i64> = column(first(&rows)?, 0)?;
+        let expected = [
+            NODE_LATE_AFTER_MS,
+            NODE_STEADY_AFTER_MS,
+            NODE_QUIET_AFTER_MS,
+            NODE_UNHEARD_AFTER_MS,
+            NODE_STEADY_UNHEARD_MS,
+        ];
+        let expected = expected.map(|time_ms| time_ms as i64);
         if found != expected {
-            let ([late_ms, steady_ms], [own_late_ms, own_steady_ms]) = (found, expected);
             let cause = format!(
-                "nodes are late after {late_ms} ms and steady after {steady_ms} ms here, expected {own_late_ms} and {own_steady_ms} ms: the \
-                 tables are those of another version"
+                "the times in ms after which nodes are late, steady, quiet, unheard, and steady for unheard ones are {found:?} here, expected \
+                 {expected:?}: the tables are those of another version"
             );
             return Err(ClusterStoreError::NotExecuted(cause));
         }
@@ -176,9 +184,11 @@ fn execute(
         } => read_players(session, players, *with_records),
         ClusterRequest::ReadArrivals { run } => read_arrivals(session, *run),
         ClusterRequest::Adopt { run, arrivals } => adopt(session, *run, arrivals),
-        ClusterRequest::ClaimLate { run, players_max } => {
-            claim_late(session, *run, *players_max, at_ms)
-        }
+        ClusterRequest::ClaimLate {
+            run,
+            players_max,
+            unheard,
+        } => claim_late(session, *run, *players_max, unheard, at_ms),
         ClusterRequest::Scene(request) => execute_scene(session, request, at_ms),
         ClusterRequest::Save { run, saves } => {
             let ((node, run), saves) = (parameters(*run), SaveColumns::new(saves));
@@ -366,12 +376,27 @@ fn claim_late(
     session: &mut PostgresSession,
     run: NodeRun,
     players_max: usize,
+    unheard: &[QuietNode],
     at_ms: Option<i64>,
 ) -> Result<ClusterReply, ClusterStoreError> {
     let (node, run) = parameters(run);
+    let (nodes, runs): (Vec<i32>, Vec<i64>) =
+        unheard.iter().map(|quiet| parameters(quiet.run)).unzip();
+    let heartbeats = unheard.iter().map(|quiet| quiet.heartbeat_ms as i64);
+    let heartbeats: Vec<i64> = heartbeats.collect();
+    let players_max = players_max as i64;
     let rows = session.query(
-        "SELECT _code, _players, _epochs FROM cluster_claim_players($1, $2, $3, $4)",
-        &[&node, &run, &(players_max as i64), &at_ms],
+        "SELECT _code, _players, _epochs, _quiet_nodes, _quiet_runs, _quiet_heartbeats
+            FROM cluster_claim_players($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            &node,
+            &run,
+            &players_max,
+            &nodes,
+            &runs,
+            &heartbeats,
+            &at_ms,
+        ],
     )?;
     if let refused @ ClusterReply::Refused(_) = reply_of(&rows)? {
         return Ok(refused);
@@ -383,7 +408,20 @@ fn claim_late(
         player: PlayerId(player as u64),
         epoch: epoch as u64,
     });
-    Ok(ClusterReply::Arrivals(arrivals.collect()))
+    let (nodes, runs): (Vec<i32>, Vec<i64>) = (column(row, 3)?, column(row, 4)?);
+    let heartbeats: Vec<i64> = column(row, 5)?;
+    let quiet = nodes.into_iter().zip(runs).zip(heartbeats);
+    let quiet = quiet.map(|((node, run), heartbeat_ms)| QuietNode {
+        run: NodeRun {
+            node: ClusterNodeId(node as u32),
+            run: run as u64,
+        },
+        heartbeat_ms: heartbeat_ms as u64,
+    });
+    Ok(ClusterReply::Claimed {
+        arrivals: arrivals.collect(),
+        quiet: quiet.collect(),
+    })
 }
 
 /// The player and the epoch in the first two columns.

@@ -36,6 +36,19 @@ pub const NODE_LATE_AFTER_MS: u64 = 1_500;
 /// nodes are late; in this time, they come back.
 pub const NODE_STEADY_AFTER_MS: u64 = 3_000;
 
+/// A node whose heartbeat is older than this, by the store's clock, is quiet, in milliseconds. Other nodes then probe its connection to the bus
+/// ([`QuietNode`]).
+pub const NODE_QUIET_AFTER_MS: u64 = 450;
+
+/// Other nodes may declare a node dead after this time without a heartbeat, by the store's clock, in milliseconds, if the node is not connected
+/// to the bus. A node without the bus pauses before that: [`NODE_VALID_ALONE_MS`](crate::NODE_VALID_ALONE_MS) after it *sent* its last successful
+/// heartbeat.
+pub const NODE_UNHEARD_AFTER_MS: u64 = 600;
+
+/// Like [`NODE_STEADY_AFTER_MS`], for a node that declares others dead because they are not connected to the bus. It is longer than a node needs
+/// to connect to the bus again.
+pub const NODE_STEADY_UNHEARD_MS: u64 = 1_000;
+
 /// The numbers of runs that each process of a node has. The runs of the next process have higher numbers.
 pub const RUNS_PER_PROCESS: u64 = 1 << 32;
 
@@ -137,13 +150,17 @@ pub enum ClusterRequest {
         /// The epoch with which the late node owns it.
         epoch: u64,
     },
-    /// Claims players of dead nodes and of earlier runs, up to a maximum number. They become arrivals, and are the reply. Before that, it
-    /// declares all late nodes dead, if the heartbeats of the caller were in time for [`NODE_STEADY_AFTER_MS`].
+    /// Claims players of dead nodes and of earlier runs, up to a maximum number. They become arrivals. Before that, it declares all late nodes
+    /// dead, if the heartbeats of the caller were in time for [`NODE_STEADY_AFTER_MS`], and those that are not connected to the bus, if they were
+    /// in time for [`NODE_STEADY_UNHEARD_MS`]. The reply is [`ClusterReply::Claimed`].
     ClaimLate {
         /// The run that sends the request.
         run: NodeRun,
         /// Maximum number of players.
         players_max: usize,
+        /// Quiet nodes that are not connected to the bus. One that has sent a heartbeat since then, or whose last heartbeat is younger than
+        /// [`NODE_UNHEARD_AFTER_MS`], is not declared dead.
+        unheard: Vec<QuietNode>,
     },
     /// Claims a player without an owner, for a login. The player becomes an arrival. An unknown player is created, with revision 0.
     LogIn {
@@ -171,6 +188,15 @@ pub struct Arrival {
     pub player: PlayerId,
     /// The epoch of the owner.
     pub epoch: u64,
+}
+
+/// A node that has not sent a heartbeat for [`NODE_QUIET_AFTER_MS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuietNode {
+    /// Its newest run.
+    pub run: NodeRun,
+    /// The time of its last heartbeat, by the store's clock, in milliseconds.
+    pub heartbeat_ms: u64,
 }
 
 /// What the store knows about a node.
@@ -228,6 +254,13 @@ pub enum ClusterReply {
     Players(Vec<PlayerEntry>),
     /// Players that wait to be adopted.
     Arrivals(Vec<Arrival>),
+    /// The reply to [`ClusterRequest::ClaimLate`].
+    Claimed {
+        /// The claimed players, which wait to be adopted.
+        arrivals: Vec<Arrival>,
+        /// The other nodes that are quiet and not dead, by ascending id.
+        quiet: Vec<QuietNode>,
+    },
     /// The states of the adopted players, in the order of the request.
     Adopted(Vec<(Arrival, ClusterRecord)>),
     /// The reply to a request about scenes that reads something.

@@ -15,8 +15,9 @@ use self::reports::ReportRows;
 use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
-    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_STEADY_AFTER_MS,
-    NodeEntry, PlayerEntry, RUNS_PER_PROCESS, RefusedWrite,
+    Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_QUIET_AFTER_MS,
+    NODE_STEADY_AFTER_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS, NodeEntry, PlayerEntry,
+    QuietNode, RUNS_PER_PROCESS, RefusedWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -105,9 +106,11 @@ impl ClusterRows {
             ClusterRequest::TakeBack { run, player, epoch } => {
                 self.take_back(run, player, epoch, now_ms)
             }
-            ClusterRequest::ClaimLate { run, players_max } => {
-                return self.claim_late(run, players_max, now_ms);
-            }
+            ClusterRequest::ClaimLate {
+                run,
+                players_max,
+                unheard,
+            } => return self.claim_late(run, players_max, &unheard, now_ms),
             ClusterRequest::LogIn { run, player, epoch } => self.log_in(run, player, epoch, now_ms),
             ClusterRequest::Scene(request) => return self.execute_scene(request, now_ms),
             ClusterRequest::Match(request) => {
@@ -161,7 +164,7 @@ impl ClusterRows {
                 name: row.name.clone(),
                 run: NodeRun { node, run: row.run },
                 is_alive,
-                is_steady: is_alive && is_steady(row, now_ms),
+                is_steady: is_alive && is_steady(row, NODE_STEADY_AFTER_MS, now_ms),
                 load: row.load,
                 is_draining: row.is_draining,
             }
@@ -330,10 +333,34 @@ impl ClusterRows {
     /// sent before.
     fn declare_dead(&mut self, by: NodeRun, node: ClusterNodeId, now_ms: u64) {
         let own = self.nodes.get(&by.node);
-        let may_declare = own.is_some_and(|own| is_steady(own, now_ms));
+        let may_declare = own.is_some_and(|own| is_steady(own, NODE_STEADY_AFTER_MS, now_ms));
         if let Some(row) = self.nodes.get_mut(&node).filter(|_| may_declare) {
             row.is_dead |= is_late(row, now_ms);
         }
+    }
+
+    /// Declares a node dead that is not connected to the bus, if it has sent no heartbeat since the caller noticed that.
+    fn declare_unheard_dead(&mut self, by: NodeRun, unheard: QuietNode, now_ms: u64) {
+        let own = self.nodes.get(&by.node);
+        let may_declare = own.is_some_and(|own| is_steady(own, NODE_STEADY_UNHEARD_MS, now_ms));
+        let QuietNode { run, heartbeat_ms } = unheard;
+        let row = self.nodes.get_mut(&run.node);
+        let row = row.filter(|row| row.run == run.run && row.heartbeat_ms == heartbeat_ms);
+        if let Some(row) = row.filter(|_| may_declare && run.node != by.node) {
+            row.is_dead |= is_older(row, NODE_UNHEARD_AFTER_MS, now_ms);
+        }
+    }
+
+    /// The nodes except `own` that are quiet and not dead.
+    fn quiet_nodes(&self, own: ClusterNodeId, now_ms: u64) -> Vec<QuietNode> {
+        let others = self.nodes.iter().filter(|(node, _)| **node != own);
+        let quiet =
+            others.filter(|(_, row)| !row.is_dead && is_older(row, NODE_QUIET_AFTER_MS, now_ms));
+        let quiet = quiet.map(|(&node, row)| QuietNode {
+            run: NodeRun { node, run: row.run },
+            heartbeat_ms: row.heartbeat_ms,
+        });
+        quiet.collect()
     }
 
     /// Whether a run was declared dead, or is not the newest of its node.
@@ -342,12 +369,21 @@ impl ClusterRows {
         row.is_none_or(|row| row.run != run.run || row.is_dead)
     }
 
-    fn claim_late(&mut self, run: NodeRun, players_max: usize, now_ms: u64) -> ClusterReply {
+    fn claim_late(
+        &mut self,
+        run: NodeRun,
+        players_max: usize,
+        unheard: &[QuietNode],
+        now_ms: u64,
+    ) -> ClusterReply {
         if !self.is_alive(run, now_ms) {
             return ClusterReply::Refused(RefusedWrite::RunEnded);
         }
         for node in self.nodes.keys().copied().collect::<Vec<_>>() {
             self.declare_dead(run, node, now_ms);
+        }
+        for &node in unheard {
+            self.declare_unheard_dead(run, node, now_ms);
         }
         let owned = self
             .players
@@ -360,7 +396,9 @@ impl ClusterRows {
             let epoch = self.players.get(&player).map_or(0, |row| row.epoch);
             Arrival { player, epoch }
         });
-        ClusterReply::Arrivals(arrivals.collect())
+        let arrivals = arrivals.collect();
+        let quiet = self.quiet_nodes(run.node, now_ms);
+        ClusterReply::Claimed { arrivals, quiet }
     }
 
     fn log_in(
@@ -384,12 +422,17 @@ impl ClusterRows {
     }
 }
 
-const fn is_steady(row: &NodeRow, now_ms: u64) -> bool {
-    now_ms.saturating_sub(row.steady_since_ms) > NODE_STEADY_AFTER_MS
+const fn is_steady(row: &NodeRow, after_ms: u64, now_ms: u64) -> bool {
+    now_ms.saturating_sub(row.steady_since_ms) > after_ms
 }
 
 const fn is_late(row: &NodeRow, now_ms: u64) -> bool {
-    now_ms.saturating_sub(row.heartbeat_ms) > NODE_LATE_AFTER_MS
+    is_older(row, NODE_LATE_AFTER_MS, now_ms)
+}
+
+/// Whether the last heartbeat of a node is older than a time.
+const fn is_older(row: &NodeRow, age_ms: u64, now_ms: u64) -> bool {
+    now_ms.saturating_sub(row.heartbeat_ms) > age_ms
 }
 
 #[cfg(test)]

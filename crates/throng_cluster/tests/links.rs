@@ -60,6 +60,8 @@ impl BusTransport for NetworkEnd {
         Ok(())
     }
 
+    fn probe(&mut self, _: BusPeer, _: u64) {}
+
     fn receive(&mut self) -> Option<BusSignal> {
         let mut network = self.network.lock().unwrap();
         let arrived = network.arrived.get_mut(&self.own)?.pop_front()?;

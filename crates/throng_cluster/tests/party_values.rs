@@ -100,6 +100,10 @@ impl BusTransport for LossyTransport {
         self.inner.publish(to, bytes)
     }
 
+    fn probe(&mut self, to: BusPeer, number: u64) {
+        self.inner.probe(to, number);
+    }
+
     fn receive(&mut self) -> Option<BusSignal> {
         self.inner.receive()
     }

@@ -65,6 +65,7 @@ impl GroupRequestSource {
             10 => ClusterRequest::ClaimLate {
                 run,
                 players_max: 3,
+                unheard: Vec::new(),
             },
             _ => ClusterRequest::Group(self.next_group(rows, run, player)),
         }

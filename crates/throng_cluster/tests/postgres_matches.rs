@@ -179,6 +179,7 @@ impl MatchRequestSource {
             15 => ClusterRequest::ClaimLate {
                 run: self.run(),
                 players_max: 3,
+                unheard: Vec::new(),
             },
             _ => ClusterRequest::Match(self.next_match(rows, now_ms)),
         }

@@ -20,7 +20,7 @@ use servers::rows::{
 };
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterRecord, ClusterReply, ClusterRequest, ClusterRows, ClusterSave,
-    ClusterStore, ClusterStoreError, GatewayClients, NodeReport, NodeRun, PostgresRows,
+    ClusterStore, ClusterStoreError, GatewayClients, NodeReport, NodeRun, PostgresRows, QuietNode,
     RefusedWrite, ReportRequest, ScenePlayers,
 };
 use throng_core::ids::PlayerId;
@@ -78,9 +78,13 @@ fn owner(rows: &mut PostgresRows, player: PlayerId) -> (Option<NodeRun>, u64) {
 /// Claims players of dead nodes.
 fn claim(rows: &mut PostgresRows, run: NodeRun, at_ms: u64) {
     let players_max = 1_000;
-    let request = ClusterRequest::ClaimLate { run, players_max };
+    let request = ClusterRequest::ClaimLate {
+        run,
+        players_max,
+        unheard: Vec::new(),
+    };
     let reply = rows.execute_at(&request, Some(at_ms)).unwrap();
-    assert!(matches!(reply, ClusterReply::Arrivals(_)), "{reply:?}");
+    assert!(matches!(reply, ClusterReply::Claimed { .. }), "{reply:?}");
 }
 
 /// Draws requests that often make sense, and often do not.
@@ -195,7 +199,29 @@ impl RequestSource {
         }
     }
 
-    fn next(&mut self, rows: &ClusterRows) -> ClusterRequest {
+    /// Nodes that may be quiet, sometimes with another heartbeat than their last one.
+    fn unheard(&mut self, rows: &ClusterRows, now_ms: u64) -> Vec<QuietNode> {
+        let claims = self.runs.iter().map(|&run| {
+            let claim = ClusterRequest::ClaimLate {
+                run,
+                players_max: 0,
+                unheard: Vec::new(),
+            };
+            rows.clone().execute(claim, now_ms)
+        });
+        let quiet = claims.flat_map(|reply| match reply {
+            ClusterReply::Claimed { quiet, .. } => quiet,
+            _ => Vec::new(),
+        });
+        let mut quiet: Vec<QuietNode> = quiet.collect();
+        quiet.retain(|_| self.rng.random());
+        if let Some(first) = quiet.first_mut().filter(|_| self.rng.random_bool(0.2)) {
+            first.heartbeat_ms += 1;
+        }
+        quiet
+    }
+
+    fn next(&mut self, rows: &ClusterRows, now_ms: u64) -> ClusterRequest {
         let mut players = PLAYERS.to_vec();
         let player = players.swap_remove(self.rng.random_range(0..players.len()));
         let others = self.rng.random_range(0..3);
@@ -254,6 +280,7 @@ impl RequestSource {
             13 => ClusterRequest::ClaimLate {
                 run: self.run(),
                 players_max: self.rng.random_range(0..4),
+                unheard: self.unheard(rows, now_ms),
             },
             16 | 17 => ClusterRequest::Report(self.report()),
             _ => ClusterRequest::LogIn {
@@ -282,7 +309,7 @@ fn postgres_and_memory_give_the_same_replies() {
         let mut now_ms = 1_000_000;
         for _ in 0..1_000 {
             now_ms += source.rng.random_range(0..80);
-            let request = source.next(&model);
+            let request = source.next(&model, now_ms);
             let expected = execute_both(&mut stored, &mut model, &request, (seed, now_ms));
             if let ClusterReply::Started(run) = expected {
                 source.runs.push(run);
@@ -291,6 +318,14 @@ fn postgres_and_memory_give_the_same_replies() {
                 ClusterRequest::HandOff { players, .. } if players.len() > 1 => {
                     "HandOff of several".to_owned()
                 }
+                ClusterRequest::ClaimLate { unheard, .. } => match &expected {
+                    ClusterReply::Claimed { quiet, .. }
+                        if unheard.iter().any(|node| !quiet.contains(node)) =>
+                    {
+                        "ClaimLate of an unheard node".to_owned()
+                    }
+                    _ => "ClaimLate".to_owned(),
+                },
                 request => name_of(request),
             };
             let result = match expected {
@@ -314,7 +349,7 @@ fn postgres_and_memory_give_the_same_replies() {
     }
     // Every kind of request was executed, and every refusal occurred.
     let succeeded = kinds.keys().filter(|(_, result)| result == "done");
-    assert_eq!(succeeded.count(), 17, "{kinds:?}");
+    assert_eq!(succeeded.count(), 18, "{kinds:?}");
     let refusals: std::collections::BTreeSet<&String> =
         kinds.keys().map(|(_, result)| result).collect();
     assert_eq!(refusals.len(), 8, "{kinds:?}");

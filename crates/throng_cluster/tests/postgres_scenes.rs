@@ -101,6 +101,7 @@ impl RequestSource {
             6 => ClusterRequest::ClaimLate {
                 run,
                 players_max: 1,
+                unheard: Vec::new(),
             },
             7 => ClusterRequest::Scene(SceneRequest::Declare {
                 run,

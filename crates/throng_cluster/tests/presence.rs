@@ -241,3 +241,45 @@ fn draining_node_is_linked_and_gets_no_logins() {
         });
     }
 }
+
+#[test]
+fn bus_returns_echoes_and_says_who_is_not_connected() {
+    let [a, b, absent] = [1, 2, 3].map(|node| BusPeer::Node(ClusterNodeId(node)));
+    for bus in TestBus::all() {
+        let next = |end: &mut MessageBus| {
+            for _ in 0..ROUNDS_MAX {
+                match end.receive() {
+                    None => thread::sleep(Duration::from_millis(2)),
+                    Some(BusEvent::Connected) => {}
+                    Some(event) => return event,
+                }
+            }
+            panic!("nothing arrives");
+        };
+        let unreachable = |peer, number| BusEvent::Unreachable { peer, number };
+        let mut end = bus.end(a, 1);
+        end.send_echo(u64::MAX - 7).unwrap();
+        let number = u64::MAX - 7;
+        assert_eq!(next(&mut end), BusEvent::Echo { number });
+        let mut other = bus.end(b, 1);
+        end.probe(b, 1);
+        end.probe(absent, 2);
+        assert_eq!(next(&mut end), unreachable(absent, 2), "nothing about b");
+        // The probe is no message.
+        end.send(b, b"x").unwrap();
+        let event = next(&mut other);
+        assert!(matches!(event, BusEvent::Message { .. }), "{event:?}");
+        drop(other);
+        // A connection ends soon after its transport.
+        let is_gone = (3..).take(ROUNDS_MAX as usize).any(|number| {
+            end.probe(b, number);
+            end.probe(absent, number);
+            let is_gone = next(&mut end) == unreachable(b, number);
+            if is_gone {
+                assert_eq!(next(&mut end), unreachable(absent, number));
+            }
+            is_gone
+        });
+        assert!(is_gone);
+    }
+}

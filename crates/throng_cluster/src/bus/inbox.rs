@@ -38,6 +38,10 @@ impl BusInbox {
                 return;
             }
             waiting.bytes += bytes.len();
+        } else if let BusSignal::Unreachable(..) = &signal {
+            if waiting.signals.len() >= WAITING_MESSAGES_MAX {
+                return;
+            }
         } else if waiting.signals.back() == Some(&signal) {
             return;
         }

@@ -13,7 +13,8 @@ pub struct LocalBus(Arc<Mutex<LocalTransports>>);
 
 #[derive(Debug, Default)]
 struct LocalTransports {
-    inboxes: BTreeMap<BusPeer, BusInbox>,
+    /// The number and the inbox of the newest transport of each peer.
+    inboxes: BTreeMap<BusPeer, (u64, BusInbox)>,
     /// The inboxes of all transports, including those that were replaced.
     listeners: BTreeMap<u64, BusInbox>,
     joined: u64,
@@ -32,10 +33,11 @@ impl LocalBus {
         let mut peers = self.peers();
         peers.joined += 1;
         let number = peers.joined;
-        peers.inboxes.insert(own, inbox.clone());
+        peers.inboxes.insert(own, (number, inbox.clone()));
         peers.listeners.insert(number, inbox.clone());
         LocalTransport {
             bus: self.clone(),
+            own,
             number,
             inbox,
         }
@@ -46,6 +48,7 @@ impl LocalBus {
 #[derive(Debug)]
 pub struct LocalTransport {
     bus: LocalBus,
+    own: BusPeer,
     number: u64,
     inbox: BusInbox,
 }
@@ -58,13 +61,20 @@ impl BusTransport for LocalTransport {
             let others = others.filter(|(number, _)| **number != self.number);
             others.map(|(_, inbox)| inbox.clone()).collect()
         } else {
-            peers.inboxes.get(&to).cloned().into_iter().collect()
+            let to = peers.inboxes.get(&to).into_iter();
+            to.map(|(_, inbox)| inbox.clone()).collect()
         };
         drop(peers);
         for inbox in inboxes {
             inbox.push(BusSignal::Message(bytes.clone()));
         }
         Ok(())
+    }
+
+    fn probe(&mut self, to: BusPeer, number: u64) {
+        if !self.bus.peers().inboxes.contains_key(&to) {
+            self.inbox.push(BusSignal::Unreachable(to, number));
+        }
     }
 
     fn receive(&mut self) -> Option<BusSignal> {
@@ -78,6 +88,11 @@ impl BusTransport for LocalTransport {
 
 impl Drop for LocalTransport {
     fn drop(&mut self) {
-        self.bus.peers().listeners.remove(&self.number);
+        let mut peers = self.bus.peers();
+        peers.listeners.remove(&self.number);
+        let newest = peers.inboxes.get(&self.own);
+        if newest.is_some_and(|(number, _)| *number == self.number) {
+            peers.inboxes.remove(&self.own);
+        }
     }
 }

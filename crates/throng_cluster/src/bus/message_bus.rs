@@ -48,6 +48,18 @@ pub enum BusEvent {
     Connected,
     /// The bus is not connected.
     Disconnected,
+    /// An echo of this peer has returned.
+    Echo {
+        /// Its number.
+        number: u64,
+    },
+    /// The reply to a probe: the peer is not connected to the bus. It is not authenticated.
+    Unreachable {
+        /// The peer.
+        peer: BusPeer,
+        /// The number of the probe.
+        number: u64,
+    },
     /// This receiver is too slow: messages were dropped.
     Slow {
         /// Their number.
@@ -175,6 +187,20 @@ impl MessageBus {
         }
     }
 
+    /// Sends an echo: a message to this peer itself. When it arrives, it is a [`BusEvent::Echo`].
+    ///
+    /// # Errors
+    /// [`BusSendError::Full`]; nothing was sent.
+    pub fn send_echo(&mut self, number: u64) -> Result<(), BusSendError> {
+        self.send(self.own, &number.to_le_bytes())
+    }
+
+    /// Asks the bus whether a peer is connected. If it is not, a [`BusEvent::Unreachable`] arrives with this number; if it is, nothing. Both
+    /// may be lost.
+    pub fn probe(&mut self, peer: BusPeer, number: u64) {
+        self.transport.probe(peer, number);
+    }
+
     /// The next event, if there is one. O(bytes).
     pub fn receive(&mut self) -> Option<BusEvent> {
         if let Some(event) = self.events.pop_front() {
@@ -187,6 +213,10 @@ impl MessageBus {
                 self.stats.disconnects += 1;
                 self.events.push_back(BusEvent::Disconnected);
             }
+            BusSignal::Unreachable(peer, number) => {
+                let event = BusEvent::Unreachable { peer, number };
+                self.events.push_back(event);
+            }
             BusSignal::Dropped(dropped) => {
                 self.stats.dropped += dropped;
                 self.events.push_back(BusEvent::Slow { dropped });
@@ -198,8 +228,16 @@ impl MessageBus {
     /// Checks received bytes, and queues the events.
     fn check(&mut self, bytes: &[u8]) {
         let opened = open(&self.key, bytes);
-        if opened.is_ok_and(|(header, _)| (header.from, header.run) == (self.own, self.run)) {
-            // This peer has sent it to all, including itself.
+        if let Ok((header, bytes)) = opened
+            && (header.from, header.run) == (self.own, self.run)
+        {
+            // What this peer has sent to all, including itself, is skipped.
+            if header.to == self.own
+                && let Ok(number) = bytes.try_into()
+            {
+                let number = u64::from_le_bytes(number);
+                self.events.push_back(BusEvent::Echo { number });
+            }
             return;
         }
         let checked =
@@ -303,6 +341,8 @@ mod tests {
             self.0.lock().unwrap().push(bytes);
             Ok(())
         }
+
+        fn probe(&mut self, _: BusPeer, _: u64) {}
 
         fn receive(&mut self) -> Option<BusSignal> {
             None

@@ -83,15 +83,21 @@ pub enum BusSignal {
     Disconnected,
     /// The number of messages that were dropped because this receiver did not take them in time.
     Dropped(u64),
+    /// The reply to a probe with this number: the peer is not connected.
+    Unreachable(BusPeer, u64),
 }
 
 /// Carries bytes from one peer to others, at most once. It never waits for a receiver. Success does not mean that the bytes arrive.
 pub trait BusTransport: Send {
-    /// Sends bytes to a peer, or with [`BusPeer::All`] to all connected peers, perhaps including this one. O(bytes).
+    /// Sends bytes to a peer, to this one itself, or with [`BusPeer::All`] to all connected peers, perhaps including this one. O(bytes).
     ///
     /// # Errors
     /// [`BusFull`] if the queue is full.
     fn publish(&mut self, to: BusPeer, bytes: Vec<u8>) -> Result<(), BusFull>;
+
+    /// Asks whether a peer is connected. If it is not, [`BusSignal::Unreachable`] arrives with this number; if it is, nothing. Both may be lost.
+    /// O(1).
+    fn probe(&mut self, to: BusPeer, number: u64);
 
     /// The next report, if there is one. O(1).
     fn receive(&mut self) -> Option<BusSignal>;

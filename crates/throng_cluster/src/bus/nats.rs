@@ -10,13 +10,16 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Message, ServerAddr};
+use async_nats::{
+    Client, ConnectErrorKind, ConnectOptions, Event, Message, ServerAddr, StatusCode,
+};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::address::{BusConnectError, parse, with_credentials};
 use super::inbox::BusInbox;
 use super::{BusFull, BusPeer, BusSignal, BusTransport};
+use crate::ids::{ClusterNodeId, GatewayId};
 
 /// The time between two probes of the connection. Two probes without a reply end it.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
@@ -27,6 +30,9 @@ const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
 /// The capacities of the queues in the client library, in messages: to send, in addition to the queue here, and per subscription.
 const CLIENT_SENDING_MAX: usize = 256;
 const CLIENT_RECEIVED_MAX: usize = 8_192;
+
+/// The part of the subjects to which the server sends that a peer is not connected.
+const UNREACHABLE: &str = "unreachable";
 
 /// Settings of a connection to a NATS server.
 ///
@@ -76,11 +82,20 @@ impl std::fmt::Debug for NatsSettings {
     }
 }
 
+/// A message to send. An empty one with a subject for the reply is a probe.
+#[derive(Debug)]
+struct NatsMessage {
+    subject: String,
+    reply: Option<String>,
+    bytes: Vec<u8>,
+}
+
 /// A connection to a NATS server. Dropping it sends the queued messages, and ends it.
 #[derive(Debug)]
 pub struct NatsTransport {
+    own: BusPeer,
     prefix: String,
-    outbox: Sender<(String, Vec<u8>)>,
+    outbox: Sender<NatsMessage>,
     queued_bytes: Arc<AtomicUsize>,
     queued_bytes_max: usize,
     inbox: BusInbox,
@@ -133,6 +148,7 @@ impl NatsTransport {
             Err(_) => return Err(unreachable("the thread of the bus has ended".to_owned())),
         }
         Ok(Self {
+            own,
             prefix: settings.prefix.clone(),
             outbox,
             queued_bytes,
@@ -148,11 +164,27 @@ impl BusTransport for NatsTransport {
         let queued = self.queued_bytes.fetch_add(length, Ordering::Relaxed);
         let subject = format!("{}.{to}", self.prefix);
         let has_room = queued + length <= self.queued_bytes_max;
-        if has_room && self.outbox.try_send((subject, bytes)).is_ok() {
+        let message = NatsMessage {
+            subject,
+            reply: None,
+            bytes,
+        };
+        if has_room && self.outbox.try_send(message).is_ok() {
             return Ok(());
         }
         self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
         Err(BusFull)
+    }
+
+    fn probe(&mut self, to: BusPeer, number: u64) {
+        let Self { own, prefix, .. } = self;
+        let message = NatsMessage {
+            subject: format!("{prefix}.{to}"),
+            reply: Some(format!("{prefix}.{own}.{UNREACHABLE}.{to}.{number}")),
+            bytes: Vec::new(),
+        };
+        // The next probe follows soon.
+        let _ = self.outbox.try_send(message);
     }
 
     fn receive(&mut self) -> Option<BusSignal> {
@@ -182,7 +214,7 @@ impl NatsConnection {
 
     async fn run(
         self,
-        mut to_send: Receiver<(String, Vec<u8>)>,
+        mut to_send: Receiver<NatsMessage>,
         report: impl FnOnce(Result<(), BusConnectError>),
     ) {
         let connected = tokio::time::timeout(self.timeout, self.connect()).await;
@@ -196,10 +228,21 @@ impl NatsConnection {
         };
         report(Ok(()));
         let receiving = tokio::spawn(receive_all(messages, self.inbox.clone()));
-        while let Some((subject, bytes)) = to_send.recv().await {
+        while let Some(message) = to_send.recv().await {
+            let NatsMessage {
+                subject,
+                reply,
+                bytes,
+            } = message;
             let length = bytes.len();
             // It fails only if the client has ended. The client ends with this thread.
-            let _ = client.publish(subject, bytes.into()).await;
+            let _ = match reply {
+                Some(reply) => {
+                    let sent = client.publish_with_reply(subject, reply, bytes.into());
+                    sent.await
+                }
+                None => client.publish(subject, bytes.into()).await,
+            };
             self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
         }
         // The timeout ends the wait if the server is away.
@@ -236,17 +279,19 @@ impl NatsConnection {
             subscribed.map_err(|error| self.unreachable(error.to_string()))
         };
         let to_all = subscribe(&self.subject_of_all).await?;
-        let mut messages = stream::select(subscribe(&self.subject).await?, to_all);
-        // When a message to this peer itself arrives, the server knows both subscriptions.
+        let replies = format!("{}.{UNREACHABLE}.>", self.subject);
+        let others = stream::select(subscribe(&replies).await?, to_all);
+        let mut messages = stream::select(subscribe(&self.subject).await?, others);
+        // When a message to this peer itself arrives, the server knows all subscriptions.
         let probe = client
             .publish(self.subject.clone(), Vec::new().into())
             .await;
         probe.map_err(|error| self.unreachable(error.to_string()))?;
         while let Some(message) = messages.next().await {
-            if message.payload.is_empty() {
+            if message.payload.is_empty() && message.reply.is_none() {
                 return Ok((client, messages));
             }
-            self.inbox.push(BusSignal::Message(message.payload.into()));
+            on_message(&self.inbox, message);
         }
         Err(self.unreachable("the subscription has ended".to_owned()))
     }
@@ -268,6 +313,56 @@ fn on_event(inbox: &BusInbox, event: &Event) {
 
 async fn receive_all(mut messages: impl Stream<Item = Message> + Unpin, inbox: BusInbox) {
     while let Some(message) = messages.next().await {
+        on_message(&inbox, message);
+    }
+}
+
+fn on_message(inbox: &BusInbox, message: Message) {
+    if message.status == Some(StatusCode::NO_RESPONDERS) {
+        let unreachable = unreachable_peer(&message.subject);
+        if let Some((peer, number)) = unreachable {
+            inbox.push(BusSignal::Unreachable(peer, number));
+        }
+    } else if !message.payload.is_empty() || message.reply.is_none() {
         inbox.push(BusSignal::Message(message.payload.into()));
+    }
+    // An empty message with a reply is the probe of another peer: the server has delivered it, and that is all it is for.
+}
+
+/// The peer and the number of a probe, from the subject of the reply.
+fn unreachable_peer(subject: &str) -> Option<(BusPeer, u64)> {
+    let (_, probe) = subject.rsplit_once(UNREACHABLE)?;
+    let mut parts = probe.split('.').skip(1);
+    let (kind, id, number) = (parts.next()?, parts.next()?, parts.next()?);
+    let id = id.parse().ok()?;
+    let peer = match kind {
+        "node" => BusPeer::Node(ClusterNodeId(id)),
+        "gateway" => BusPeer::Gateway(GatewayId(id)),
+        _ => return None,
+    };
+    Some((peer, number.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reply_to_a_probe_names_the_peer() {
+        let node = BusPeer::Node(ClusterNodeId(3));
+        let gateway = BusPeer::Gateway(GatewayId(u32::MAX));
+        for peer in [node, gateway] {
+            let subject = format!("{UNREACHABLE}.node.1.{UNREACHABLE}.{peer}.17");
+            assert_eq!(unreachable_peer(&subject), Some((peer, 17)), "{subject}");
+        }
+        for subject in [
+            "",
+            "a.unreachable",
+            "a.unreachable.node.x.1",
+            "a.unreachable.all.1.1",
+            "a.unreachable.node.1",
+        ] {
+            assert_eq!(unreachable_peer(subject), None, "{subject}");
+        }
     }
 }

@@ -237,6 +237,15 @@ impl DriverState {
             }
             NodeOutput::Wake(node) => (BusPeer::Node(node), BusMessage::Wake),
             NodeOutput::FreeScene(node) => (BusPeer::Node(node), BusMessage::ReadScenes),
+            NodeOutput::Echo(number) => {
+                if let Err(error) = self.bus.send_echo(number) {
+                    tracing::debug!(%error, "echo not sent");
+                }
+                return;
+            }
+            NodeOutput::Probe(node, number) => {
+                return self.bus.probe(BusPeer::Node(node), number);
+            }
             NodeOutput::Route(gateway, route) => {
                 (BusPeer::Gateway(gateway), BusMessage::Route(route))
             }
@@ -308,8 +317,17 @@ impl DriverState {
                 (from, bytes)
             }
             // A missing message may have been a wake-up.
-            BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {
+            BusEvent::Gap { .. } | BusEvent::Slow { .. } => return self.on_wake(now_ms),
+            BusEvent::Connected => {
+                self.node.on_bus_connected(now_ms);
                 return self.on_wake(now_ms);
+            }
+            BusEvent::Echo { number } => return self.node.on_echo(now_ms, number),
+            BusEvent::Unreachable { peer, number } => {
+                if let BusPeer::Node(node) = peer {
+                    self.node.on_unreachable(now_ms, node, number);
+                }
+                return;
             }
             BusEvent::Disconnected => {
                 return tracing::warn!("bus disconnected; connecting again");

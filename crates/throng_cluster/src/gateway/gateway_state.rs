@@ -323,7 +323,11 @@ impl GatewayState {
                 BusEvent::Refused(refusal) => self.nodes.directory.on_refused(refusal),
                 BusEvent::Disconnected => tracing::warn!("bus disconnected; connecting again"),
                 // Links detect and repeat missing messages.
-                BusEvent::Gap { .. } | BusEvent::Connected | BusEvent::Slow { .. } => {}
+                BusEvent::Gap { .. }
+                | BusEvent::Connected
+                | BusEvent::Slow { .. }
+                | BusEvent::Echo { .. }
+                | BusEvent::Unreachable { .. } => {}
             }
         }
         while let Some(event) = self.links.next_event() {

@@ -6,9 +6,9 @@ use throng_core::ids::PlayerId;
 
 use super::held_player::{HeldPlayer, HeldState};
 use super::requests::{RequestWork, WrittenGroup};
-use super::{ClusterNode, NODE_VALID_MS, NodeOutput, RequestId};
+use super::{ClusterNode, NodeOutput, RequestId};
 use crate::ids::{ClusterNodeId, ClusterRecord};
-use crate::request::{Arrival, ClusterReply, PlayerEntry, RefusedWrite};
+use crate::request::{Arrival, ClusterReply, PlayerEntry, QuietNode, RefusedWrite};
 
 /// Maximum number of refused logins that wait to be taken.
 const REFUSED_LOGINS_MAX: usize = 4_096;
@@ -106,8 +106,8 @@ impl ClusterNode {
             // Heartbeats show whether the run has ended, and the next report follows in any case.
             RequestWork::Report => {}
             RequestWork::ClaimLate => {
-                if let ClusterReply::Arrivals(arrivals) = reply {
-                    self.on_claimed(now_ms, &arrivals);
+                if let ClusterReply::Claimed { arrivals, quiet } = reply {
+                    self.on_claimed(now_ms, &arrivals, &quiet);
                 }
             }
         }
@@ -115,7 +115,13 @@ impl ClusterNode {
     }
 
     /// Handles claimed players. Their node is dead, so its scenes are free, too.
-    fn on_claimed(&mut self, now_ms: u64, arrivals: &[Arrival]) {
+    fn on_claimed(&mut self, now_ms: u64, arrivals: &[Arrival], quiet: &[QuietNode]) {
+        let unheard = self.quiet_nodes.unheard();
+        if unheard.iter().any(|node| !quiet.contains(node)) {
+            // It is dead now, or it is back.
+            self.scenes.read_soon(self.settings.busy_read_interval_ms);
+        }
+        self.quiet_nodes.set(quiet);
         if arrivals.is_empty() {
             return;
         }
@@ -175,10 +181,7 @@ impl ClusterNode {
 
     fn on_heartbeat(&mut self, sent_ms: u64, reply: &ClusterReply) {
         match reply {
-            ClusterReply::Done => {
-                let until_ms = sent_ms + NODE_VALID_MS;
-                self.valid_until_ms = self.valid_until_ms.max(until_ms);
-            }
+            ClusterReply::Done => self.validity.on_heartbeat(sent_ms),
             ClusterReply::Refused(refused) => {
                 self.is_superseded = *refused == RefusedWrite::NewerRun;
                 self.end_run();

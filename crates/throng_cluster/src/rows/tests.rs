@@ -126,6 +126,7 @@ fn node_is_late_after_1500_ms_and_not_before() {
         let claim = ClusterRequest::ClaimLate {
             run: run(2, 1),
             players_max: 1,
+            unheard: Vec::new(),
         };
         rows.execute(claim, at_ms);
         assert_eq!(rows.owner(PLAYER).map(|(_, epoch)| epoch), Some(epoch));
@@ -143,6 +144,7 @@ fn run_that_was_declared_dead_stays_dead() {
     let claim = ClusterRequest::ClaimLate {
         run: run(2, 1),
         players_max: 10,
+        unheard: Vec::new(),
     };
     rows.execute(claim, 3_001);
     let late = rows.execute(heartbeat(run(1, 1)), 3_002);
@@ -159,6 +161,7 @@ fn nodes_come_back_after_an_outage_before_any_is_declared_dead() {
     let claim = || ClusterRequest::ClaimLate {
         run: run(2, 1),
         players_max: 10,
+        unheard: Vec::new(),
     };
     for now_ms in [60_000, 61_000, 62_000, 63_000] {
         assert_eq!(
@@ -178,6 +181,55 @@ fn nodes_come_back_after_an_outage_before_any_is_declared_dead() {
     // One that has not come back by then is dead.
     others.execute(claim(), 63_001);
     assert_eq!(others.owner(PLAYER), Some((Some(run(2, 1)), 2)));
+}
+
+#[test]
+fn quiet_node_without_the_bus_is_dead_after_600_ms_and_not_before() {
+    let by = run(2, 1);
+    let claim = |rows: &mut ClusterRows, unheard: &[QuietNode], now_ms| {
+        let request = ClusterRequest::ClaimLate {
+            run: by,
+            players_max: 10,
+            unheard: unheard.to_vec(),
+        };
+        let reply = rows.execute(request, now_ms);
+        let ClusterReply::Claimed { arrivals, quiet } = reply else {
+            panic!("{reply:?}");
+        };
+        (arrivals.len(), quiet)
+    };
+    let quiet = |heartbeat_ms| QuietNode {
+        run: run(1, 1),
+        heartbeat_ms,
+    };
+    let mut rows = two_nodes();
+    for run in [by, run(1, 1)] {
+        rows.execute(heartbeat(run), 1_000);
+    }
+    assert_eq!(claim(&mut rows, &[], 1_450), (0, Vec::new()));
+    // The own node is never quiet, and no other is declared dead without the bus.
+    assert_eq!(claim(&mut rows, &[], 1_451), (0, vec![quiet(1_000)]));
+    assert_eq!(claim(&mut rows, &[], 1_601), (0, vec![quiet(1_000)]));
+    let unheard = [quiet(1_000)];
+    assert_eq!(claim(&mut rows, &unheard, 1_600).0, 0);
+    // Neither a node that has sent a heartbeat since then, nor another run of it, nor the caller itself.
+    let own = QuietNode {
+        run: by,
+        heartbeat_ms: 1_000,
+    };
+    let former = QuietNode {
+        run: run(1, 0),
+        heartbeat_ms: 1_000,
+    };
+    let (claimed, left) = claim(&mut rows, &[quiet(999), former, own], 1_601);
+    assert_eq!((claimed, left), (0, vec![quiet(1_000)]));
+    assert_eq!(claim(&mut rows.clone(), &unheard, 1_601), (2, Vec::new()));
+    // The caller has to be steady for a second.
+    rows.execute(heartbeat(by), 60_000);
+    for (now_ms, claimed) in [(61_000, 0), (61_001, 2)] {
+        assert_eq!(claim(&mut rows, &unheard, now_ms).0, claimed, "{now_ms}");
+        rows.execute(heartbeat(by), now_ms);
+    }
 }
 
 #[test]

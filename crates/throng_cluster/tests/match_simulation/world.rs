@@ -425,7 +425,7 @@ impl MatchCluster {
         match output {
             NodeOutput::Store(id, request) => self.send_request(nth, id, request),
             NodeOutput::Wake(node) => self.send_wake(nth, node),
-            NodeOutput::FreeScene(_) | NodeOutput::Route(..) => {}
+            _ => {}
         }
     }
 

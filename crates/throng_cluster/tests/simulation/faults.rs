@@ -54,8 +54,8 @@ impl FaultRates {
         message_late: 0.1,
     };
 
-    /// One fault each, more often than among the others; the last one are two that only together do harm.
-    pub const SINGLE: [(&str, Self); 10] = [
+    /// One fault each, more often than among the others; the last ones are several that only together do harm.
+    pub const SINGLE: [(&str, Self); 11] = [
         (
             "kill",
             Self {
@@ -118,6 +118,16 @@ impl FaultRates {
                 message_lost: 0.5,
                 message_repeated: 0.3,
                 message_late: 0.3,
+                ..Self::NONE
+            },
+        ),
+        (
+            "cut from store and bus, and requests late",
+            Self {
+                cut_from_store: 0.005,
+                cut_from_bus: 0.02,
+                request_late: 0.1,
+                message_late: 0.2,
                 ..Self::NONE
             },
         ),

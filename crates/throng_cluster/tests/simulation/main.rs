@@ -4,10 +4,10 @@
 mod faults;
 mod world;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use faults::FaultRates;
-use world::{PLAYERS, SCENES, SimulatedCluster};
+use world::{NODES, PLAYERS, SCENES, SimulatedCluster};
 
 /// Runs with faults for so long, then without, and checks that all players are in the world again. Returns the hand-offs.
 fn play(seed: u64, rates: FaultRates, faulty_ms: u64) -> u64 {
@@ -75,6 +75,35 @@ fn nothing_is_lost_while_the_store_is_away() {
     }
     cluster.check_recovery();
     assert_eq!(cluster.runs_ended(), runs_ended, "no run has ended");
+}
+
+/// The bus says at once that a killed process is not connected. Others wait until its heartbeat is overdue, and for 300 ms.
+#[test]
+fn players_of_a_killed_node_are_elsewhere_within_a_second() {
+    let mut slowest_ms = 0;
+    for seed in 0..20 {
+        let mut cluster = SimulatedCluster::new(seed, FaultRates::NONE);
+        while cluster.now_ms < 5_000 {
+            cluster.step();
+        }
+        let of_node = |cluster: &SimulatedCluster, nth| {
+            let live = cluster.live_states().into_iter();
+            let here = live.filter(|(_, (home, _))| *home == nth);
+            here.map(|(player, _)| player).collect::<BTreeSet<_>>()
+        };
+        let killed = (0..NODES).max_by_key(|nth| of_node(&cluster, *nth).len());
+        let killed = killed.unwrap();
+        let mut missing = of_node(&cluster, killed);
+        let killed_ms = cluster.now_ms;
+        cluster.kill(killed, 60_000);
+        while !missing.is_empty() {
+            cluster.step();
+            let live = cluster.live_states();
+            missing.retain(|missing| live.iter().all(|(player, _)| player != missing));
+        }
+        slowest_ms = slowest_ms.max(cluster.now_ms - killed_ms);
+    }
+    assert!((600..1_000).contains(&slowest_ms), "{slowest_ms} ms");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use self::scenes::SceneOwners;
 use crate::faults::FaultRates;
 
 pub const PLAYERS: u64 = 30;
-const NODES: usize = 4;
+pub const NODES: usize = 4;
 const GATEWAYS: u32 = 2;
 const STEP_MS: u64 = 10;
 /// Items of each player at the start.
@@ -34,6 +34,7 @@ struct Process {
     restart_ms: u64,
     store_back_ms: u64,
     bus_back_ms: u64,
+    is_on_bus: bool,
     /// The offset of its clock from the true time, and the clock's rate in thousandths of the true rate.
     clock: (u64, u64),
     handed_off: u64,
@@ -52,6 +53,9 @@ enum Due {
     Wake(ClusterNodeId),
     Route(usize, GatewayId, PlayerRoute),
     Acknowledge(usize, GatewayId, PlayerId, u64),
+    Echo(usize, u32, u64),
+    Probe(usize, u32, ClusterNodeId, u64),
+    Unreachable(usize, u32, ClusterNodeId, u64),
 }
 
 struct Event {
@@ -112,6 +116,7 @@ impl SimulatedCluster {
             restart_ms: 0,
             store_back_ms: 0,
             bus_back_ms: 0,
+            is_on_bus: false,
             clock: (rng.random_range(0..100_000), rng.random_range(950..=1_050)),
             handed_off: 0,
         });
@@ -188,6 +193,7 @@ impl SimulatedCluster {
     pub fn step(&mut self) {
         self.now_ms += STEP_MS;
         self.break_things();
+        self.connect_to_bus();
         self.change_nodes();
         if self.now_ms.is_multiple_of(500) {
             self.log_in();
@@ -227,11 +233,7 @@ impl SimulatedCluster {
             }
             if self.happens(self.rates.kill) {
                 let down_ms = self.rng.random_range(100..4_000);
-                let process = &mut self.processes[nth];
-                if let Some(node) = process.node.take() {
-                    process.handed_off += node.stats().handed_off;
-                    process.restart_ms = self.now_ms + down_ms;
-                }
+                self.kill(nth, down_ms);
             }
             if self.happens(self.rates.cut_from_store) {
                 self.processes[nth].store_back_ms = self.now_ms + self.rng.random_range(100..3_000);
@@ -239,6 +241,30 @@ impl SimulatedCluster {
             if self.happens(self.rates.cut_from_bus) {
                 self.processes[nth].bus_back_ms = self.now_ms + self.rng.random_range(100..3_000);
             }
+        }
+    }
+
+    /// Processes connect to the bus, or lose their connections.
+    fn connect_to_bus(&mut self) {
+        for process in &mut self.processes {
+            let was_on_bus = process.is_on_bus;
+            process.is_on_bus = process.node.is_some() && self.now_ms >= process.bus_back_ms;
+            let now_ms = process.clock_ms(self.now_ms);
+            if let Some(node) = &mut process.node
+                && process.is_on_bus
+                && !was_on_bus
+            {
+                node.on_bus_connected(now_ms);
+            }
+        }
+    }
+
+    /// Kills a process. It starts again after this time.
+    pub fn kill(&mut self, nth: usize, down_ms: u64) {
+        let process = &mut self.processes[nth];
+        if let Some(node) = process.node.take() {
+            process.handed_off += node.stats().handed_off;
+            process.restart_ms = self.now_ms + down_ms;
         }
     }
 
@@ -296,7 +322,13 @@ impl SimulatedCluster {
             NodeOutput::Route(gateway, route) if !cut_from_bus => {
                 self.send(|| Due::Route(nth, gateway, route));
             }
-            NodeOutput::Wake(_) | NodeOutput::FreeScene(_) | NodeOutput::Route(..) => {}
+            NodeOutput::Echo(number) if !cut_from_bus => {
+                self.send(|| Due::Echo(nth, generation, number));
+            }
+            NodeOutput::Probe(node, number) if !cut_from_bus => {
+                self.send(|| Due::Probe(nth, generation, node, number));
+            }
+            _ => {}
         }
     }
 
@@ -342,6 +374,19 @@ impl SimulatedCluster {
                     self.dispatch(nth, output);
                 }
             }
+            Due::Echo(nth, generation, number) => {
+                self.with_node(nth, generation, |node, now_ms| node.on_echo(now_ms, number));
+            }
+            Due::Probe(nth, generation, target, number) => {
+                if !self.processes[target.0 as usize].is_on_bus {
+                    self.send(|| Due::Unreachable(nth, generation, target, number));
+                }
+            }
+            Due::Unreachable(nth, generation, target, number) => {
+                self.with_node(nth, generation, |node, now_ms| {
+                    node.on_unreachable(now_ms, target, number);
+                });
+            }
             Due::Wake(node) => {
                 let process = &mut self.processes[node.0 as usize];
                 let now_ms = process.clock_ms(self.now_ms);
@@ -358,6 +403,16 @@ impl SimulatedCluster {
                     node.on_route_acknowledged(gateway, player, epoch);
                 }
             }
+        }
+    }
+
+    /// Calls a node, unless its process has ended since.
+    fn with_node(&mut self, nth: usize, generation: u32, call: impl FnOnce(&mut ClusterNode, u64)) {
+        let process = &mut self.processes[nth];
+        let now_ms = process.clock_ms(self.now_ms);
+        let is_same = process.generation == generation;
+        if let Some(node) = process.node.as_mut().filter(|_| is_same) {
+            call(node, now_ms);
         }
     }
 

@@ -127,8 +127,10 @@ fn node_that_pauses_sends_no_report_and_then_one_at_once() {
     for now_ms in (500..3_000).step_by(10) {
         for output in test.node.poll(now_ms) {
             let is_report = |request: &ClusterRequest| matches!(request, ClusterRequest::Report(_));
-            if let NodeOutput::Store(_, request) = output {
-                requests += u32::from(is_report(&request));
+            match output {
+                NodeOutput::Store(_, request) => requests += u32::from(is_report(&request)),
+                NodeOutput::Echo(number) => test.node.on_echo(now_ms, number),
+                _ => {}
             }
         }
     }

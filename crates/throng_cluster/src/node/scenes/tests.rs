@@ -79,7 +79,7 @@ impl TestCluster {
                     match output {
                         NodeOutput::Store(id, request) => _ = self.execute(nth, id, request),
                         NodeOutput::FreeScene(to) => self.hints.push(to),
-                        NodeOutput::Wake(_) | NodeOutput::Route(..) => {}
+                        _ => {}
                     }
                 }
             }
