@@ -240,8 +240,9 @@ impl Sessions {
         } else if is_banned {
             Some(LogoutReason::Banned)
         } else {
-            // A client that continues has a verified player, so it does not count as unproven.
-            let unproven = connected.address.filter(|_| connected.continues.is_none());
+            // A client that continues was verified on another node.
+            let unproven = session.unproven_address();
+            let unproven = unproven.filter(|_| connected.continues.is_none());
             (!self.make_room(unproven)).then_some(LogoutReason::Full)
         };
         self.open.insert(client, session);
@@ -446,9 +447,7 @@ impl Sessions {
         {
             self.unauthenticated.insert((is_asked, client));
         }
-        if session.is_logging_in()
-            && let Some(address) = session.address
-        {
+        if let Some(address) = session.unproven_address() {
             *self.by_address.entry(network(address)).or_default() += 1;
         }
         if session.requires_ready
@@ -474,8 +473,7 @@ impl Sessions {
         self.unauthenticated.remove(&(true, client));
         self.loading_clients.remove(&client);
         self.deadlines.remove(&(session.deadline_tick, client));
-        if session.is_logging_in()
-            && let Some(address) = session.address
+        if let Some(address) = session.unproven_address()
             && let Some(count) = self.by_address.get_mut(&network(address))
         {
             *count -= 1;

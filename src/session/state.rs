@@ -121,6 +121,13 @@ impl Session {
         )
     }
 
+    /// The address whose unproven sessions are limited; `None` if its client has a verified player, or has logged in. Many players may share
+    /// an address, and all come back at once when their gateway fails.
+    pub(super) fn unproven_address(&self) -> Option<SocketAddr> {
+        let is_unproven = self.is_logging_in() && self.claims.player.is_none();
+        self.address.filter(|_| is_unproven)
+    }
+
     /// Passes a session as words, for a hash; the plugin adds the object.
     pub(super) fn hash_state(&self, client: ClientId, mut word: impl FnMut(u64)) {
         word(u64::from(client.0) << 16 | u64::from(self.last_input));

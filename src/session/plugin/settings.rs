@@ -42,7 +42,7 @@ pub struct SessionSettings {
     /// Logins whose authentication is pending; further ones are closed as full.
     #[serde(alias = "questions_max")]
     pub pending_logins_max: u32,
-    /// Sessions without a login from one address; further ones are closed.
+    /// Sessions without a login from one address; further ones are closed. Clients with a verified player, from a connect token, do not count.
     #[serde(alias = "newcomers_per_address_max")]
     pub unauthenticated_per_address_max: u32,
     /// How long a client may take to log in before it is closed when the server has no room, in seconds.

@@ -215,6 +215,31 @@ fn one_address_cannot_take_all_sessions() {
 }
 
 #[test]
+fn clients_with_verified_players_may_share_an_address() {
+    let mut app = app();
+    app.insert_resource(SessionSettings {
+        unauthenticated_per_address_max: 3,
+        ..SessionSettings::default()
+    });
+    let mut opens = |port: u16, player| {
+        let address = std::net::SocketAddr::from(([10, 0, 0, 1], port));
+        let mut connected = ConnectionInfo::unknown()
+            .without_loading()
+            .with_address(address);
+        connected.claims.player = player;
+        connect_client(app.world_mut(), connected).is_ok()
+    };
+    let verified = |port: u16| Some(PlayerId(port.into()));
+    assert_eq!(
+        (1..9).filter(|&port| opens(port, verified(port))).count(),
+        8
+    );
+    // They take no room of others.
+    assert_eq!((9..19).filter(|&port| opens(port, None)).count(), 3);
+    assert!(opens(19, verified(19)));
+}
+
+#[test]
 fn addresses_of_an_ipv6_network_count_as_one() {
     let mut app = app();
     app.insert_resource(SessionSettings {

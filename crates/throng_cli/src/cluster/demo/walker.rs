@@ -143,10 +143,10 @@ impl DemoWalker {
         result.map_err(|error| CliError::new(format!("client {}: {error}", self.player)))
     }
 
-    /// Resumes with the token it has, then with new ones.
+    /// Resumes with the token it has, then with new ones. The gateway that has ended the connection is tried last.
     fn connect_again(&mut self) -> Result<(), CliError> {
         self.attempts += 1;
-        if self.attempts == 1 && self.client.resume().is_ok() {
+        if self.attempts == 1 && self.client.resume_elsewhere().is_ok() {
             return Ok(());
         }
         // Another gateway first each time.
