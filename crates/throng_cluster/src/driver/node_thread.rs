@@ -237,6 +237,12 @@ impl DriverState {
             }
             NodeOutput::Wake(node) => (BusPeer::Node(node), BusMessage::Wake),
             NodeOutput::FreeScene(node) => (BusPeer::Node(node), BusMessage::ReadScenes),
+            NodeOutput::NodeDeath => {
+                if let Some(matches) = &mut self.matches {
+                    matches.node.on_node_death();
+                }
+                return;
+            }
             NodeOutput::Echo(number) => {
                 if let Err(error) = self.bus.send_echo(number) {
                     tracing::debug!(%error, "echo not sent");

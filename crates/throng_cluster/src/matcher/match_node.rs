@@ -133,6 +133,8 @@ pub struct MatchNode {
     /// Those of them before the pending read was sent.
     pub(super) listed: BTreeSet<PlayerId>,
     pub(super) hosts: Vec<HostLoad>,
+    /// A node has died, and its matches were not aborted yet.
+    has_death: bool,
     /// The epoch of the role, if it is free.
     pub(super) free_epoch: Option<u64>,
     pub(super) requests: PendingMatchRequests,
@@ -161,6 +163,7 @@ impl MatchNode {
             rejoined: BTreeSet::new(),
             listed: BTreeSet::new(),
             hosts: Vec::new(),
+            has_death: false,
             free_epoch: None,
             requests: PendingMatchRequests::default(),
             stats: MatcherStats::NONE,
@@ -265,6 +268,12 @@ impl MatchNode {
         self.requests.set_next(MatchKind::Travels, now_ms);
     }
 
+    /// Handles the death of a node ([`NodeOutput::NodeDeath`](crate::NodeOutput::NodeDeath)): its matches are aborted at once, so that their
+    /// players do not wait for the matcher, which may have died with it.
+    pub const fn on_node_death(&mut self) {
+        self.has_death = true;
+    }
+
     /// Does the work that is due at this time. `run` is the run of the node; with `None`, because the node is paused, nothing happens.
     /// `hosts` are the nodes that can get matches. Call it at least once per tick.
     pub fn poll(
@@ -303,6 +312,7 @@ impl MatchNode {
             }
         }
         self.matcher.set_epoch(None);
+        self.has_death = false;
         self.free_epoch = None;
         self.last_nth = 0;
         self.arrived.clear();
@@ -363,7 +373,9 @@ impl MatchNode {
             let request = MatchRequest::FormMatch { run, new };
             self.send(MatchWork::Form, request, now_ms, outputs);
         }
-        if self.requests.is_due(MatchKind::Abort, now_ms) && self.matcher.epoch().is_some() {
+        let aborts = self.has_death || self.matcher.epoch().is_some();
+        if aborts && self.requests.is_due(MatchKind::Abort, now_ms) {
+            self.has_death = false;
             let matches_max = self.settings.aborted_matches_max;
             let next_ms = now_ms + self.settings.abort_interval_ms;
             self.requests.set_next(MatchKind::Abort, next_ms);

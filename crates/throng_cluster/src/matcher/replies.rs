@@ -63,7 +63,14 @@ impl MatchNode {
             MatchWork::RenewRole => self.on_renewed(now_ms, &reply),
             MatchWork::Read => self.on_tickets(now_ms, reply),
             MatchWork::Form => self.on_formed(now_ms, &reply),
-            MatchWork::Abort | MatchWork::EndTravels => Vec::new(),
+            MatchWork::Abort => {
+                if self.matcher.epoch().is_none() {
+                    // After a death: players of its matches are here, and go home.
+                    self.requests.set_next(MatchKind::Travels, now_ms);
+                }
+                Vec::new()
+            }
+            MatchWork::EndTravels => Vec::new(),
             MatchWork::Rejoin(players) => {
                 self.rejoined.extend(players);
                 self.requests.set_next(MatchKind::Travels, now_ms);
@@ -445,6 +452,41 @@ mod tests {
         // Each is reported once to the game, and to the store until it is no longer listed.
         assert_eq!(arrived, [3, u64::MAX]);
         assert_eq!(reported, [PlayerId(3), PlayerId(u64::MAX)]);
+    }
+
+    #[test]
+    fn death_of_a_node_makes_another_one_abort_its_matches_once() {
+        let run = NodeRun {
+            node: ClusterNodeId(1),
+            run: 1,
+        };
+        let mut node = MatchNode::new(&[], MatcherSettings::default()).unwrap();
+        // Another node is the matcher.
+        let poll = |node: &mut MatchNode, now_ms| {
+            let (mut aborts, mut travels) = (0, 0);
+            let mut outputs = node.poll(now_ms, Some(run), &[]);
+            while let Some(output) = outputs.pop() {
+                let MatchOutput::Store(id, request) = output else {
+                    continue;
+                };
+                aborts += u32::from(matches!(request, MatchRequest::AbortLate { .. }));
+                travels += u32::from(matches!(request, MatchRequest::ReadTravels { .. }));
+                let reply = match request {
+                    MatchRequest::ReadRole { .. } => MatchReply::Role(None, 1, true),
+                    MatchRequest::ReadTravels { .. } => MatchReply::Travels(Vec::new()),
+                    _ => MatchReply::Done,
+                };
+                outputs.extend(node.on_reply(now_ms, id, ClusterReply::Match(reply)));
+            }
+            (aborts, travels)
+        };
+        assert_eq!(poll(&mut node, 0), (0, 1));
+        assert_eq!(poll(&mut node, 10), (0, 0));
+        node.on_node_death();
+        assert_eq!(poll(&mut node, 20), (1, 0));
+        // The players that go home now are listed at once.
+        assert_eq!(poll(&mut node, 30), (0, 1));
+        assert_eq!(poll(&mut node, 500), (0, 1));
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl ClusterNode {
             RequestWork::Report => {}
             RequestWork::ClaimLate => {
                 if let ClusterReply::Claimed { arrivals, quiet } = reply {
-                    self.on_claimed(now_ms, &arrivals, &quiet);
+                    return self.on_claimed(now_ms, &arrivals, &quiet);
                 }
             }
         }
@@ -115,7 +115,12 @@ impl ClusterNode {
     }
 
     /// Handles claimed players. Their node is dead, so its scenes are free, too.
-    fn on_claimed(&mut self, now_ms: u64, arrivals: &[Arrival], quiet: &[QuietNode]) {
+    fn on_claimed(
+        &mut self,
+        now_ms: u64,
+        arrivals: &[Arrival],
+        quiet: &[QuietNode],
+    ) -> Vec<NodeOutput> {
         let unheard = self.quiet_nodes.unheard();
         if unheard.iter().any(|node| !quiet.contains(node)) {
             // It is dead now, or it is back.
@@ -123,7 +128,7 @@ impl ClusterNode {
         }
         self.quiet_nodes.set(quiet);
         if arrivals.is_empty() {
-            return;
+            return Vec::new();
         }
         if arrivals.len() >= self.settings.claimed_players_max {
             // Probably there are more to claim.
@@ -131,6 +136,7 @@ impl ClusterNode {
         }
         self.queue_arrivals(arrivals);
         self.scenes.read_soon(self.settings.busy_read_interval_ms);
+        vec![NodeOutput::NodeDeath]
     }
 
     /// Handles the rows of players. Unknown players have none.
