@@ -104,8 +104,8 @@ impl Client {
     /// # use std::time::Duration;
     /// # use throng_client::{Client, ClientStartError};
     /// # fn frame(client: &mut Client) -> Result<(), ClientStartError> {
-    /// // A gateway sends a packet at least every 250 ms.
-    /// if client.silence() > Duration::from_millis(600) {
+    /// // A gateway sends a packet at least every 200 ms.
+    /// if client.silence() > Duration::from_millis(500) {
     ///     client.resume_elsewhere()?;
     /// }
     /// # Ok(())
