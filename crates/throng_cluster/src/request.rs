@@ -38,7 +38,7 @@ pub const NODE_STEADY_AFTER_MS: u64 = 3_000;
 
 /// A node whose heartbeat is older than this, by the store's clock, is quiet, in milliseconds. Other nodes then probe its connection to the bus
 /// ([`QuietNode`]).
-pub const NODE_QUIET_AFTER_MS: u64 = 450;
+pub const NODE_QUIET_AFTER_MS: u64 = 400;
 
 /// Other nodes may declare a node dead after this time without a heartbeat, by the store's clock, in milliseconds, if the node is not connected
 /// to the bus. A node without the bus pauses before that: [`NODE_VALID_ALONE_MS`](crate::NODE_VALID_ALONE_MS) after it *sent* its last successful

@@ -53,15 +53,18 @@ enum Lane {
     Heartbeats,
     Writes,
     Reads,
+    /// Players that arrive wait for nothing else.
+    Arrivals,
     Matches,
 }
 
 impl Lane {
-    const COUNT: usize = 4;
+    const COUNT: usize = 5;
     const NAMES: [&str; Self::COUNT] = [
         "cluster heartbeats",
         "cluster writes",
         "cluster reads",
+        "cluster arrivals",
         "cluster matches",
     ];
 
@@ -79,6 +82,7 @@ impl Lane {
             ClusterRequest::Scene(_) => Self::Writes,
             // Changes of groups wait for each other in the store, so they must not delay saves.
             ClusterRequest::Match(_) | ClusterRequest::Group(_) => Self::Matches,
+            ClusterRequest::ReadArrivals { .. } | ClusterRequest::Adopt { .. } => Self::Arrivals,
             // Also reports for operators: they wait for no other node in the store.
             _ => Self::Reads,
         }

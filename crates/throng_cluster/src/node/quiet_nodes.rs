@@ -1,7 +1,7 @@
 //! Whether quiet nodes are still connected to the bus.
 //!
 //! A node probes another one whose heartbeat is overdue. If the bus has no subscription of that node, it says so at once. When it has said so
-//! for 300 ms without a pause, the node counts as unheard, and may be declared dead. A process that is killed loses its connection at once; one
+//! for 220 ms without a pause, the node counts as unheard, and may be declared dead. A process that is killed loses its connection at once; one
 //! that is only slow keeps it.
 //!
 //! Replies to probes may be late. So the time of the first one counts when it arrives, and the time of the last one when the probe was sent: the
@@ -12,14 +12,15 @@ use std::collections::BTreeMap;
 use crate::ids::ClusterNodeId;
 use crate::request::QuietNode;
 
-/// For how long the bus must have said that a node is not connected.
-pub(super) const UNREACHABLE_MS: u64 = 300;
+/// For how long the bus must have said that a node is not connected. With [`NODE_QUIET_AFTER_MS`](crate::NODE_QUIET_AFTER_MS), it is longer than
+/// [`NODE_UNHEARD_AFTER_MS`](crate::NODE_UNHEARD_AFTER_MS): only then has a node without the bus paused.
+pub(super) const UNREACHABLE_MS: u64 = 220;
 
 /// The longest time between a probe and the reply to the next one. If it is longer, the node may have been connected in between.
 pub(super) const PROBES_APART_MAX_MS: u64 = 350;
 
 /// The time between two probes of a node.
-const PROBE_INTERVAL_MS: u64 = 50;
+const PROBE_INTERVAL_MS: u64 = 40;
 
 #[derive(Clone, Copy, Debug)]
 struct ProbedNode {
@@ -121,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn node_is_unheard_after_300_ms_without_a_pause() {
-        let probes = || (1_000..3_000).step_by(50);
-        assert_eq!(unheard_at(probes(), 0), Some(1_300));
-        assert_eq!(unheard_at(probes(), 10), Some(1_350));
+    fn node_is_unheard_after_220_ms_without_a_pause() {
+        let probes = || (1_000..3_000).step_by(20);
+        assert_eq!(unheard_at(probes(), 0), Some(1_220));
+        assert_eq!(unheard_at(probes(), 10), Some(1_240));
         // Between a probe and the reply to the next one, the node may have been connected.
-        assert_eq!(unheard_at(probes(), 300), None);
-        assert_eq!(unheard_at([1_000, 1_200, 1_550, 1_700], 0), None);
+        assert_eq!(unheard_at(probes(), 330), None);
+        assert_eq!(unheard_at([1_000, 1_200, 1_550, 1_750], 0), None);
         assert_eq!(unheard_at([1_000, 1_200, 1_549], 0), Some(1_549));
     }
 
@@ -137,7 +138,7 @@ mod tests {
         let due = |nodes: &mut QuietNodes, now_ms| nodes.take_due(now_ms).count();
         assert_eq!(due(&mut nodes, 0), 0);
         nodes.set(&[quiet_since(7)]);
-        let probes = [100, 149, 150].map(|now_ms| due(&mut nodes, now_ms));
+        let probes = [100, 139, 140].map(|now_ms| due(&mut nodes, now_ms));
         assert_eq!(probes, [1, 0, 1]);
         for sent_ms in (200..=500).step_by(50) {
             nodes.on_unreachable(NODE, sent_ms, sent_ms);

@@ -5,7 +5,7 @@
 //!                                             └ its echoes return: goes on ┘
 //! ```
 //! Others declare a node dead after 1,500 ms without a heartbeat ([`NODE_LATE_AFTER_MS`](crate::NODE_LATE_AFTER_MS)), or after 600 ms if it has
-//! not been connected to the bus for 300 ms ([`NODE_UNHEARD_AFTER_MS`](crate::NODE_UNHEARD_AFTER_MS), [`QuietNodes`](super::quiet_nodes)). The
+//! not been connected to the bus for 220 ms ([`NODE_UNHEARD_AFTER_MS`](crate::NODE_UNHEARD_AFTER_MS), [`QuietNodes`](super::quiet_nodes)). The
 //! times here are a tenth shorter, so a node pauses first, even if its clock runs up to a tenth slower.
 //!
 //! An echo is a message of a node to itself. When one returns, the bus had the node's subscription at some time after it was sent. A node that
@@ -23,7 +23,7 @@ pub const NODE_VALID_ALONE_MS: u64 = 540;
 
 /// How long the bus counts as connected after an echo was sent that has returned. It is a tenth shorter than the time for which others must have
 /// found a node unconnected ([`UNREACHABLE_MS`](super::quiet_nodes::UNREACHABLE_MS)).
-const ECHO_VALID_MS: u64 = 270;
+const ECHO_VALID_MS: u64 = 190;
 
 /// Echoes are sent from this time after the last successful heartbeat on: earlier ones would not be needed.
 const ECHO_AFTER_MS: u64 = 350;
@@ -143,7 +143,7 @@ mod tests {
         let new = NodeValidity::new();
         assert!(!new.is_valid(0) && !new.has_begun());
         assert_eq!(valid_until(new, 0), 10_540);
-        assert_eq!(valid_until(new, 10_700), 10_700 + 270);
+        assert_eq!(valid_until(new, 10_700), 10_700 + 190);
         assert_eq!(valid_until(new, u64::MAX), 10_000 + 1_350);
     }
 
@@ -163,7 +163,7 @@ mod tests {
         validity.on_echo(1_600, 1_610);
         assert!(!validity.is_valid(1_610));
         validity.on_heartbeat(1_500);
-        assert!(validity.is_valid(1_869) && !validity.is_valid(2_040));
+        assert!(validity.is_valid(2_039) && !validity.is_valid(2_040));
         validity.on_heartbeat(1_200);
         assert!(!validity.is_valid(2_040), "an older one changes nothing");
         validity.end_run();

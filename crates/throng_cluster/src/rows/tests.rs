@@ -206,9 +206,9 @@ fn quiet_node_without_the_bus_is_dead_after_600_ms_and_not_before() {
     for run in [by, run(1, 1)] {
         rows.execute(heartbeat(run), 1_000);
     }
-    assert_eq!(claim(&mut rows, &[], 1_450), (0, Vec::new()));
+    assert_eq!(claim(&mut rows, &[], 1_400), (0, Vec::new()));
     // The own node is never quiet, and no other is declared dead without the bus.
-    assert_eq!(claim(&mut rows, &[], 1_451), (0, vec![quiet(1_000)]));
+    assert_eq!(claim(&mut rows, &[], 1_401), (0, vec![quiet(1_000)]));
     assert_eq!(claim(&mut rows, &[], 1_601), (0, vec![quiet(1_000)]));
     let unheard = [quiet(1_000)];
     assert_eq!(claim(&mut rows, &unheard, 1_600).0, 0);

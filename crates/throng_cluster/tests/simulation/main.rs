@@ -77,7 +77,7 @@ fn nothing_is_lost_while_the_store_is_away() {
     assert_eq!(cluster.runs_ended(), runs_ended, "no run has ended");
 }
 
-/// The bus says at once that a killed process is not connected. Others wait until its heartbeat is overdue, and for 300 ms.
+/// The bus says at once that a killed process is not connected. Others wait until its heartbeat is overdue, and a little longer.
 #[test]
 fn players_of_a_killed_node_are_elsewhere_within_a_second() {
     let mut slowest_ms = 0;

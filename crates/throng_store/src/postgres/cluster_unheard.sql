@@ -1,6 +1,6 @@
 -- Nodes that are not connected to the bus are declared dead earlier than others.
 
-CREATE FUNCTION cluster_quiet_after_ms() RETURNS BIGINT LANGUAGE sql IMMUTABLE AS 'SELECT 450::BIGINT';
+CREATE FUNCTION cluster_quiet_after_ms() RETURNS BIGINT LANGUAGE sql IMMUTABLE AS 'SELECT 400::BIGINT';
 CREATE FUNCTION cluster_unheard_after_ms() RETURNS BIGINT LANGUAGE sql IMMUTABLE AS 'SELECT 600::BIGINT';
 CREATE FUNCTION cluster_steady_unheard_ms() RETURNS BIGINT LANGUAGE sql IMMUTABLE AS 'SELECT 1000::BIGINT';
 
@@ -27,8 +27,6 @@ DROP FUNCTION cluster_claim_players(INTEGER, BIGINT, BIGINT, BIGINT);
 CREATE FUNCTION cluster_claim_players(_node INTEGER, _run BIGINT, _players_max BIGINT, _unheard_nodes INTEGER[], _unheard_runs BIGINT[],
     _unheard_heartbeats BIGINT[], _at_ms BIGINT, OUT _code INTEGER, OUT _players BIGINT[], OUT _epochs BIGINT[], OUT _quiet_nodes INTEGER[],
     OUT _quiet_runs BIGINT[], OUT _quiet_heartbeats BIGINT[]) LANGUAGE plpgsql AS $$
-DECLARE
-    _late RECORD;
 BEGIN
     _players := '{}';
     _epochs := '{}';
@@ -41,28 +39,26 @@ BEGIN
         PERFORM cluster_declare_unheard_dead(_node, _unheard_nodes, _unheard_runs, _unheard_heartbeats, _at_ms);
     END IF;
     -- Only players of runs that are marked as dead or are not the newest. A late heartbeat alone is not enough: it may be in progress. Runs
-    -- that own players are found one after the other in the index, without reading all players.
-    FOR _late IN
-        WITH RECURSIVE owner AS (
-            (SELECT node, run FROM cluster_player WHERE node IS NOT NULL ORDER BY node, run LIMIT 1)
-            UNION ALL
-            SELECT next.node, next.run FROM owner, LATERAL (
-                SELECT node, run FROM cluster_player
-                WHERE node IS NOT NULL AND (node, run) > (owner.node, owner.run) ORDER BY node, run LIMIT 1
-            ) AS next
-        )
-        SELECT own.player, own.epoch FROM owner JOIN cluster_player AS own ON own.node = owner.node AND own.run = owner.run
+    -- that own players are found one after the other in the index, without reading all players. Players that another node claims at the same
+    -- time are skipped.
+    WITH RECURSIVE owner AS (
+        (SELECT node, run FROM cluster_player WHERE node IS NOT NULL ORDER BY node, run LIMIT 1)
+        UNION ALL
+        SELECT next.node, next.run FROM owner, LATERAL (
+            SELECT node, run FROM cluster_player
+            WHERE node IS NOT NULL AND (node, run) > (owner.node, owner.run) ORDER BY node, run LIMIT 1
+        ) AS next
+    ), late AS (
+        SELECT own.player FROM owner JOIN cluster_player AS own ON own.node = owner.node AND own.run = owner.run
             WHERE NOT EXISTS (SELECT FROM cluster_node AS alive
                 WHERE alive.node = owner.node AND alive.run = owner.run AND NOT alive.is_dead)
-            ORDER BY own.player < 0, own.player LIMIT _players_max
-    LOOP
-        PERFORM FROM cluster_player WHERE player = _late.player AND epoch = _late.epoch FOR UPDATE SKIP LOCKED;
-        IF FOUND THEN
-            PERFORM cluster_give(_late.player, _node, _run);
-            _players := _players || _late.player;
-            _epochs := _epochs || (_late.epoch + 1);
-        END IF;
-    END LOOP;
+            ORDER BY own.player < 0, own.player LIMIT _players_max FOR UPDATE OF own SKIP LOCKED
+    ), given AS (
+        UPDATE cluster_player AS own SET node = _node, run = _run, epoch = own.epoch + 1, is_adopted = FALSE
+            FROM late WHERE own.player = late.player RETURNING own.player, own.epoch
+    )
+    SELECT coalesce(array_agg(player ORDER BY player < 0, player), '{}'), coalesce(array_agg(epoch ORDER BY player < 0, player), '{}')
+        INTO _players, _epochs FROM given;
     SELECT coalesce(array_agg(node ORDER BY node), '{}'), coalesce(array_agg(run ORDER BY node), '{}'),
             coalesce(array_agg(heartbeat_ms ORDER BY node), '{}')
         INTO _quiet_nodes, _quiet_runs, _quiet_heartbeats
