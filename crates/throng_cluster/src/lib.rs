@@ -18,6 +18,7 @@
 //! - Players who exchanged something unsaved are saved with the hand-off, in its transaction.
 //! - A late node is not dead. A node without a recent heartbeat pauses. Another node may declare it dead only after its own heartbeats were in
 //!   time for 3 s; then it may claim the players.
+//! - A node that is not connected to the bus may be declared dead after 600 ms without a heartbeat instead of 1,500 ms. So it pauses earlier, too.
 //!
 //! | file | holds |
 //! |---|---|
@@ -34,10 +35,12 @@
 //! | `node` | a node |
 //! | `node/gateways` | what a node reports to others: its load, and routes to its players |
 //! | `node/held_player` | a player in the memory of a node |
+//! | `node/quiet_nodes` | whether nodes with overdue heartbeats are connected to the bus |
 //! | `node/replies` | how a node handles replies |
 //! | `node/reports` | what a node reports to operators |
 //! | `node/requests` | the pending requests of a node, one per kind |
 //! | `node/scenes` | which scenes a node runs |
+//! | `node/validity` | how long a node may simulate |
 //! | `node/placement` | which node is to run a scene |
 //! | `matcher/` | matches: tickets, the matcher, the matches of a node, players on their way |
 //! | `bus/` | messages between nodes and gateways: in memory, or by a NATS server (feature `nats`) |

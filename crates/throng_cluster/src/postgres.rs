@@ -4,7 +4,7 @@
 //! them. Each request is one statement, so one round trip, and most requests call a function of the database. A process that dies during a
 //! request leaves no rows locked.
 //!
-//! Assumption: the clock of the server does not jump ahead by more than 150 ms (a clock that is adjusted slowly is fine, and so is one
+//! Assumption: the clock of the server does not jump ahead by more than 50 ms (a clock that is adjusted slowly is fine, and so is one
 //! that is set back). If it does, nodes count as late while they still simulate, and others may declare them dead.
 
 mod groups;

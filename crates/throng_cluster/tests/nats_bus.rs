@@ -318,3 +318,28 @@ fn wrong_credentials_and_missing_servers_are_clear_errors() {
     let error = NatsTransport::connect(&settings, A).unwrap_err();
     assert_eq!(error, BusConnectError::Prefix);
 }
+
+/// A server that has lost another one of its cluster would report all peers there as not connected.
+#[test]
+fn nobody_is_probed_in_a_nats_cluster() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let routes = format!("nats://{}", port.local_addr().unwrap());
+    drop(port);
+    for (arguments, replies) in [
+        (vec![], true),
+        (vec!["--cluster_name", "c", "--cluster", &routes], false),
+    ] {
+        let Some(server) = NatsServer::start(&arguments) else {
+            return;
+        };
+        let settings = NatsSettings::new(server.address());
+        let mut end = TestEnd::new(&settings, A, 1);
+        end.0.probe(B, 5);
+        end.0.send_echo(7).unwrap();
+        let unreachable = BusEvent::Unreachable { peer: B, number: 5 };
+        if replies {
+            assert_eq!(end.next(), unreachable);
+        }
+        assert_eq!(end.next(), BusEvent::Echo { number: 7 });
+    }
+}

@@ -2,6 +2,9 @@
 //!
 //! A thread of its own holds the connection, and reconnects without a limit of attempts. Meanwhile, published messages wait in a bounded queue.
 //! Each receiver has one subject, and there is one for all, so the messages of a sender stay in order.
+//!
+//! To a message without a subscriber, the server replies at once if the message asks for a reply. So an empty message is a probe of a peer. In a
+//! NATS cluster, nobody is probed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -237,6 +240,8 @@ impl NatsConnection {
             let length = bytes.len();
             // It fails only if the client has ended. The client ends with this thread.
             let _ = match reply {
+                // A server of a NATS cluster that has lost another one also replies for peers that are connected there.
+                Some(_) if client.server_info().cluster.is_some() => continue,
                 Some(reply) => {
                     let sent = client.publish_with_reply(subject, reply, bytes.into());
                     sent.await

@@ -420,19 +420,20 @@ impl MatchNode {
             };
             self.send(MatchWork::Travels(after), request, now_ms, outputs);
         }
-        if self.requests.is_due(MatchKind::Arrive, now_ms) {
-            if !self.arrived.is_empty() {
-                let players = self.arrived.keys().copied().collect();
-                let request = MatchRequest::EndTravels { run, players };
-                self.requests.set_next(MatchKind::Arrive, next_ms);
-                self.send(MatchWork::EndTravels, request, now_ms, outputs);
-            } else if !self.rejoins.is_empty() {
-                let players: Vec<PlayerId> =
-                    std::mem::take(&mut self.rejoins).into_iter().collect();
-                let work = MatchWork::Rejoin(players.clone());
-                let request = MatchRequest::Rejoin { run, players };
-                self.send(work, request, now_ms, outputs);
-            }
+        if self.requests.is_due(MatchKind::Arrive, now_ms) && !self.arrived.is_empty() {
+            let players = self.arrived.keys().copied().collect();
+            let request = MatchRequest::EndTravels { run, players };
+            self.requests.set_next(MatchKind::Arrive, next_ms);
+            self.send(MatchWork::EndTravels, request, now_ms, outputs);
+        }
+        // A player that has just arrived rejoins when that is recorded. The others do not wait for it.
+        let arrived = &self.arrived;
+        let may_rejoin = |player: &PlayerId| !arrived.contains_key(player);
+        if self.requests.is_due(MatchKind::Rejoin, now_ms) && self.rejoins.iter().any(may_rejoin) {
+            let players: Vec<PlayerId> = self.rejoins.extract_if(.., |it| may_rejoin(it)).collect();
+            let work = MatchWork::Rejoin(players.clone());
+            let request = MatchRequest::Rejoin { run, players };
+            self.send(work, request, now_ms, outputs);
         }
     }
 }

@@ -490,6 +490,44 @@ mod tests {
     }
 
     #[test]
+    fn returning_players_do_not_wait_for_others_that_arrive() {
+        let run = NodeRun {
+            node: ClusterNodeId(1),
+            run: 1,
+        };
+        let mut node = MatchNode::new(&[], MatcherSettings::default()).unwrap();
+        // The store lists the player 1 as arrived again and again, and its node reports that again and again.
+        let arriving = PlayerTravel {
+            player: PlayerId(1),
+            goal: TravelGoal::Match(MatchId { epoch: 1, nth: 1 }),
+            to: None,
+        };
+        let mut rejoined = Vec::new();
+        for now_ms in (0..2_000).step_by(10) {
+            if now_ms == 1_000 {
+                node.rejoin(PlayerId(1));
+                node.rejoin(PlayerId(2));
+            }
+            let mut outputs = node.poll(now_ms, Some(run), &[]);
+            while let Some(output) = outputs.pop() {
+                let MatchOutput::Store(id, request) = output else {
+                    continue;
+                };
+                let reply = match request {
+                    MatchRequest::ReadTravels { .. } => MatchReply::Travels(vec![arriving.clone()]),
+                    MatchRequest::Rejoin { players, .. } => {
+                        rejoined.push((now_ms, players));
+                        MatchReply::Done
+                    }
+                    _ => MatchReply::Done,
+                };
+                outputs.extend(node.on_reply(now_ms, id, ClusterReply::Match(reply)));
+            }
+        }
+        assert_eq!(rejoined, [(1_000, vec![PlayerId(2)])]);
+    }
+
+    #[test]
     fn rejoined_player_without_a_travel_is_reported_once() {
         let settings = MatcherSettings {
             read_travels_max: 2,

@@ -26,12 +26,14 @@ pub(super) enum MatchKind {
     Instance,
     /// Reads the travelling players.
     Travels,
-    /// Reports players that have arrived, or that return to their match.
+    /// Reports players that have arrived.
     Arrive,
+    /// Reports players that return to their match.
+    Rejoin,
 }
 
 impl MatchKind {
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 }
 
 /// The work of a pending request. A request that writes is for the first entry of its queue.
@@ -64,7 +66,8 @@ impl MatchWork {
             Self::Matches => MatchKind::Matches,
             Self::Instance => MatchKind::Instance,
             Self::Travels(_) => MatchKind::Travels,
-            Self::EndTravels | Self::Rejoin(_) => MatchKind::Arrive,
+            Self::EndTravels => MatchKind::Arrive,
+            Self::Rejoin(_) => MatchKind::Rejoin,
         }
     }
 }
