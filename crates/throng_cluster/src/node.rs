@@ -43,6 +43,8 @@ pub enum NodeOutput {
     FreeScene(ClusterNodeId),
     /// To a gateway, over the bus. Its acknowledgement goes to [`ClusterNode::on_route_acknowledged`].
     Route(GatewayId, PlayerRoute),
+    /// To the driver: a node has died, or is back after a late heartbeat. Read the nodes soon.
+    ReadNodes,
     /// To this node's part in matches: it has claimed players of dead nodes. Call [`MatchNode::on_node_death`](crate::MatchNode::on_node_death).
     NodeDeath,
     /// To this node itself, over the bus. When it arrives, its number goes to [`ClusterNode::on_echo`].

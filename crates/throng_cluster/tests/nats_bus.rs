@@ -321,7 +321,7 @@ fn wrong_credentials_and_missing_servers_are_clear_errors() {
 
 /// A server that has lost another one of its cluster would report all peers there as not connected.
 #[test]
-fn nobody_is_probed_in_a_nats_cluster() {
+fn no_peer_is_probed_in_a_nats_cluster() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let routes = format!("nats://{}", port.local_addr().unwrap());
     drop(port);

@@ -259,6 +259,11 @@ fn messages_to_unknown_players_and_dead_nodes_are_counted() {
         apps.iter()
             .any(|app| players(app).entity(PARTY[2]).is_some())
     });
+    // Until the sender knows that, a message to the node is lost.
+    until(&mut apps, &rows, "death", |apps| {
+        let nodes = players(&apps[0]).driver().unwrap().nodes();
+        nodes.iter().filter(|node| node.is_alive).count() == 2
+    });
     let lost = stats(&apps[0]).dead;
     send(&mut apps[0], &PARTY, 2);
     until(&mut apps, &rows, "message", |apps| {

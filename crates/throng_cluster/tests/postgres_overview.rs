@@ -361,3 +361,26 @@ fn reports_of_dead_nodes_and_former_runs_are_not_shown() {
         (None, &["g1 9 b:6", "g4 1 a:1"].map(str::to_owned)[..])
     );
 }
+
+#[test]
+fn player_overview_is_in_the_order_of_unsigned_ids() {
+    let Some(url) = postgres_url() else { return };
+    let schema = TestSchema::new(&url);
+    schema.source().migrate().unwrap();
+    let mut rows = opened(&schema);
+    let run = started(&mut rows, "n0");
+    let players = [0, 7, 1 << 40, 1 << 63, u64::MAX].map(PlayerId);
+    for player in players.into_iter().rev() {
+        execute(
+            &mut rows,
+            ClusterRequest::LogIn {
+                run,
+                player,
+                epoch: 0,
+            },
+        );
+    }
+    let overview = rows.read_player_overview().unwrap();
+    let found = overview.iter().map(|entry| entry.player);
+    assert_eq!(Vec::from_iter(found), players);
+}

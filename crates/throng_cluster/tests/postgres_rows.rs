@@ -16,7 +16,7 @@ use std::time::Duration;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use servers::rows::{
-    TIMEOUT, done, execute_both, heartbeat, name_of, opened, requests_wanted, started,
+    TIMEOUT, done, execute_both, heartbeat, name_of, opened, quiet_nodes, requests_wanted, started,
 };
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterRecord, ClusterReply, ClusterRequest, ClusterRows, ClusterSave,
@@ -199,21 +199,9 @@ impl RequestSource {
         }
     }
 
-    /// Nodes that may be quiet, sometimes with another heartbeat than their last one.
+    /// Quiet nodes, sometimes with another heartbeat than their last one.
     fn unheard(&mut self, rows: &ClusterRows, now_ms: u64) -> Vec<QuietNode> {
-        let claims = self.runs.iter().map(|&run| {
-            let claim = ClusterRequest::ClaimLate {
-                run,
-                players_max: 0,
-                unheard: Vec::new(),
-            };
-            rows.clone().execute(claim, now_ms)
-        });
-        let quiet = claims.flat_map(|reply| match reply {
-            ClusterReply::Claimed { quiet, .. } => quiet,
-            _ => Vec::new(),
-        });
-        let mut quiet: Vec<QuietNode> = quiet.collect();
+        let mut quiet = quiet_nodes(rows, &self.runs, now_ms);
         quiet.retain(|_| self.rng.random());
         if let Some(first) = quiet.first_mut().filter(|_| self.rng.random_bool(0.2)) {
             first.heartbeat_ms += 1;
@@ -705,19 +693,4 @@ fn role_without_rights_to_create_runs_a_node() {
     done(&mut rows, &ClusterRequest::EndRun { run }, 2);
     claim(&mut rows, other, 3);
     assert_eq!(owner(&mut rows, PLAYERS[0]), (Some(other), 2));
-}
-
-#[test]
-fn player_overview_is_in_the_order_of_unsigned_ids() {
-    let Some(url) = postgres_url() else { return };
-    let schema = TestSchema::new(&url);
-    schema.source().migrate().unwrap();
-    let mut rows = opened(&schema);
-    let run = started(&mut rows, "n0", 0);
-    for player in PLAYERS.into_iter().rev() {
-        adopted(&mut rows, run, player, 0);
-    }
-    let overview = rows.read_player_overview().unwrap();
-    let players = overview.iter().map(|entry| entry.player);
-    assert_eq!(Vec::from_iter(players), PLAYERS);
 }

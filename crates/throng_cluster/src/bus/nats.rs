@@ -4,7 +4,7 @@
 //! Each receiver has one subject, and there is one for all, so the messages of a sender stay in order.
 //!
 //! To a message without a subscriber, the server replies at once if the message asks for a reply. So an empty message is a probe of a peer. In a
-//! NATS cluster, nobody is probed.
+//! NATS cluster, no peer is probed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -89,6 +89,7 @@ impl NodeDriver {
             messenger: PlayerMessenger::new(node_run.node, settings.messages),
             records: RecordReads::default(),
             nodes: Vec::new(),
+            next_nodes_ms: 0,
             matches: None,
             groups: GroupDirectory::new(settings.groups),
             party_values: PartyExchange::new(node_run.node, settings.party_values),

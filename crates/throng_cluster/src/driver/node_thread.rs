@@ -45,6 +45,8 @@ pub(super) struct DriverState {
     pub messenger: PlayerMessenger,
     pub records: RecordReads,
     pub nodes: Vec<NodeEntry>,
+    /// When the nodes are read next.
+    pub next_nodes_ms: u64,
     pub matches: Option<DrivenMatches>,
     pub groups: GroupDirectory,
     pub party_values: PartyExchange,
@@ -76,7 +78,7 @@ impl SharedDriver {
 /// Runs until the handle is dropped or stopped, or another process runs as this node.
 pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
     let nodes_interval_ms = u64::try_from(shared.nodes_interval.as_millis()).unwrap_or(u64::MAX);
-    let (mut next_nodes_ms, mut is_reading_nodes) = (0, false);
+    let mut is_reading_nodes = false;
     while !shared.ends.load(Ordering::Acquire) {
         let mut state = shared.state();
         let now_ms = shared.now_ms();
@@ -101,10 +103,11 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         state.poll_relay(now_ms);
         state.poll_messages(now_ms, lanes);
         state.send_party_values();
-        if now_ms >= next_nodes_ms && !is_reading_nodes {
-            (next_nodes_ms, is_reading_nodes) = (now_ms + nodes_interval_ms, true);
+        if now_ms >= state.next_nodes_ms && !is_reading_nodes {
+            state.next_nodes_ms = now_ms + nodes_interval_ms;
+            is_reading_nodes = true;
             lanes.send(LaneCaller::Nodes, ClusterRequest::ReadNodes);
-        } else if now_ms >= next_nodes_ms + 10 * nodes_interval_ms {
+        } else if now_ms >= state.next_nodes_ms + 10 * nodes_interval_ms {
             // The lane has dropped the request.
             is_reading_nodes = false;
         }
@@ -237,6 +240,10 @@ impl DriverState {
             }
             NodeOutput::Wake(node) => (BusPeer::Node(node), BusMessage::Wake),
             NodeOutput::FreeScene(node) => (BusPeer::Node(node), BusMessage::ReadScenes),
+            NodeOutput::ReadNodes => {
+                self.next_nodes_ms = 0;
+                return;
+            }
             NodeOutput::NodeDeath => {
                 if let Some(matches) = &mut self.matches {
                     matches.node.on_node_death();

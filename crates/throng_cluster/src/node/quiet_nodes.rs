@@ -46,8 +46,9 @@ impl QuietNodes {
         Self(BTreeMap::new())
     }
 
-    /// Sets the quiet nodes. What is known about a node counts until it sends a heartbeat.
-    pub fn set(&mut self, quiet: &[QuietNode]) {
+    /// Sets the quiet nodes. What is known about a node counts until it sends a heartbeat. Returns whether a former one is not among them: it is
+    /// dead, or it has sent a heartbeat.
+    pub fn set(&mut self, quiet: &[QuietNode]) -> bool {
         let known = std::mem::take(&mut self.0);
         let entries = quiet.iter().map(|&quiet| {
             let node = quiet.run.node;
@@ -60,6 +61,7 @@ impl QuietNodes {
             (node, known.copied().unwrap_or(new))
         });
         self.0 = entries.collect();
+        known.values().any(|known| !quiet.contains(&known.quiet))
     }
 
     /// The nodes to probe now.
@@ -137,17 +139,17 @@ mod tests {
         let mut nodes = QuietNodes::new();
         let due = |nodes: &mut QuietNodes, now_ms| nodes.take_due(now_ms).count();
         assert_eq!(due(&mut nodes, 0), 0);
-        nodes.set(&[quiet_since(7)]);
+        assert!(!nodes.set(&[quiet_since(7)]));
         let probes = [100, 139, 140].map(|now_ms| due(&mut nodes, now_ms));
         assert_eq!(probes, [1, 0, 1]);
         for sent_ms in (200..=500).step_by(50) {
             nodes.on_unreachable(NODE, sent_ms, sent_ms);
         }
-        nodes.set(&[quiet_since(7)]);
+        assert!(!nodes.set(&[quiet_since(7)]));
         assert_eq!(nodes.unheard(), [quiet_since(7)]);
-        nodes.set(&[quiet_since(8)]);
+        assert!(nodes.set(&[quiet_since(8)]));
         assert_eq!(nodes.unheard(), []);
-        nodes.set(&[]);
+        assert!(nodes.set(&[]));
         assert_eq!(due(&mut nodes, 900), 0);
         assert!(!nodes.on_unreachable(NODE, 900, 900));
     }

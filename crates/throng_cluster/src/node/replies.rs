@@ -121,14 +121,13 @@ impl ClusterNode {
         arrivals: &[Arrival],
         quiet: &[QuietNode],
     ) -> Vec<NodeOutput> {
-        let unheard = self.quiet_nodes.unheard();
-        if unheard.iter().any(|node| !quiet.contains(node)) {
-            // It is dead now, or it is back.
+        let mut outputs = Vec::new();
+        if self.quiet_nodes.set(quiet) {
             self.scenes.read_soon(self.settings.busy_read_interval_ms);
+            outputs.push(NodeOutput::ReadNodes);
         }
-        self.quiet_nodes.set(quiet);
         if arrivals.is_empty() {
-            return Vec::new();
+            return outputs;
         }
         if arrivals.len() >= self.settings.claimed_players_max {
             // Probably there are more to claim.
@@ -136,7 +135,8 @@ impl ClusterNode {
         }
         self.queue_arrivals(arrivals);
         self.scenes.read_soon(self.settings.busy_read_interval_ms);
-        vec![NodeOutput::NodeDeath]
+        outputs.push(NodeOutput::NodeDeath);
+        outputs
     }
 
     /// Handles the rows of players. Unknown players have none.

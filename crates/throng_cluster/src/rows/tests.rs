@@ -183,52 +183,60 @@ fn nodes_come_back_after_an_outage_before_any_is_declared_dead() {
     assert_eq!(others.owner(PLAYER), Some((Some(run(2, 1)), 2)));
 }
 
+/// Claims for the second node. Returns the number of claimed players, and the quiet nodes.
+fn claim_unheard(
+    rows: &mut ClusterRows,
+    unheard: &[QuietNode],
+    now_ms: u64,
+) -> (usize, Vec<QuietNode>) {
+    let request = ClusterRequest::ClaimLate {
+        run: run(2, 1),
+        players_max: 10,
+        unheard: unheard.to_vec(),
+    };
+    match rows.execute(request, now_ms) {
+        ClusterReply::Claimed { arrivals, quiet } => (arrivals.len(), quiet),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn quiet(run: NodeRun, heartbeat_ms: u64) -> QuietNode {
+    QuietNode { run, heartbeat_ms }
+}
+
 #[test]
-fn quiet_node_without_the_bus_is_dead_after_600_ms_and_not_before() {
-    let by = run(2, 1);
-    let claim = |rows: &mut ClusterRows, unheard: &[QuietNode], now_ms| {
-        let request = ClusterRequest::ClaimLate {
-            run: by,
-            players_max: 10,
-            unheard: unheard.to_vec(),
-        };
-        let reply = rows.execute(request, now_ms);
-        let ClusterReply::Claimed { arrivals, quiet } = reply else {
-            panic!("{reply:?}");
-        };
-        (arrivals.len(), quiet)
-    };
-    let quiet = |heartbeat_ms| QuietNode {
-        run: run(1, 1),
-        heartbeat_ms,
-    };
+fn unheard_node_is_dead_after_600_ms_and_not_before() {
+    let (own, other) = (run(2, 1), run(1, 1));
     let mut rows = two_nodes();
-    for run in [by, run(1, 1)] {
+    for run in [own, other] {
         rows.execute(heartbeat(run), 1_000);
     }
-    assert_eq!(claim(&mut rows, &[], 1_400), (0, Vec::new()));
+    let last = quiet(other, 1_000);
+    assert_eq!(claim_unheard(&mut rows, &[], 1_400), (0, vec![]));
     // The own node is never quiet, and no other is declared dead without the bus.
-    assert_eq!(claim(&mut rows, &[], 1_401), (0, vec![quiet(1_000)]));
-    assert_eq!(claim(&mut rows, &[], 1_601), (0, vec![quiet(1_000)]));
-    let unheard = [quiet(1_000)];
-    assert_eq!(claim(&mut rows, &unheard, 1_600).0, 0);
+    for now_ms in [1_401, 1_601] {
+        assert_eq!(claim_unheard(&mut rows, &[], now_ms), (0, vec![last]));
+    }
+    assert_eq!(claim_unheard(&mut rows, &[last], 1_600).0, 0);
     // Neither a node that has sent a heartbeat since then, nor another run of it, nor the caller itself.
-    let own = QuietNode {
-        run: by,
-        heartbeat_ms: 1_000,
-    };
-    let former = QuietNode {
-        run: run(1, 0),
-        heartbeat_ms: 1_000,
-    };
-    let (claimed, left) = claim(&mut rows, &[quiet(999), former, own], 1_601);
-    assert_eq!((claimed, left), (0, vec![quiet(1_000)]));
-    assert_eq!(claim(&mut rows.clone(), &unheard, 1_601), (2, Vec::new()));
-    // The caller has to be steady for a second.
-    rows.execute(heartbeat(by), 60_000);
+    let others = [
+        quiet(other, 999),
+        quiet(run(1, 0), 1_000),
+        quiet(own, 1_000),
+    ];
+    assert_eq!(claim_unheard(&mut rows, &others, 1_601), (0, vec![last]));
+    assert_eq!(claim_unheard(&mut rows, &[last], 1_601), (2, vec![]));
+}
+
+#[test]
+fn node_declares_unheard_ones_dead_once_it_is_steady_for_a_second() {
+    let (own, other) = (run(2, 1), run(1, 1));
+    let mut rows = two_nodes();
+    rows.execute(heartbeat(own), 60_000);
     for (now_ms, claimed) in [(61_000, 0), (61_001, 2)] {
-        assert_eq!(claim(&mut rows, &unheard, now_ms).0, claimed, "{now_ms}");
-        rows.execute(heartbeat(by), now_ms);
+        let (found, _) = claim_unheard(&mut rows, &[quiet(other, 0)], now_ms);
+        assert_eq!(found, claimed, "{now_ms}");
+        rows.execute(heartbeat(own), now_ms);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use throng_cluster::{ClusterReply, ClusterRequest, ClusterRows, NodeRun, PostgresRows};
+use throng_cluster::{ClusterReply, ClusterRequest, ClusterRows, NodeRun, PostgresRows, QuietNode};
 use throng_core::ids::PlayerId;
 use throng_store::testing::TestSchema;
 
@@ -77,4 +77,21 @@ pub fn execute_both(
         "seed {seed}, {at_ms} ms: {request:?}"
     );
     expected
+}
+
+/// The quiet nodes, as all of these runs see them.
+pub fn quiet_nodes(rows: &ClusterRows, runs: &[NodeRun], now_ms: u64) -> Vec<QuietNode> {
+    let claims = runs.iter().map(|&run| {
+        let claim = ClusterRequest::ClaimLate {
+            run,
+            players_max: 0,
+            unheard: Vec::new(),
+        };
+        rows.clone().execute(claim, now_ms)
+    });
+    let quiet = claims.flat_map(|reply| match reply {
+        ClusterReply::Claimed { quiet, .. } => quiet,
+        _ => Vec::new(),
+    });
+    quiet.collect()
 }
