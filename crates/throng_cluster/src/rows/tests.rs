@@ -229,7 +229,7 @@ fn unheard_node_is_dead_after_600_ms_and_not_before() {
 }
 
 #[test]
-fn node_declares_unheard_ones_dead_once_it_is_steady_for_a_second() {
+fn steady_node_declares_unheard_ones_dead_after_a_second() {
     let (own, other) = (run(2, 1), run(1, 1));
     let mut rows = two_nodes();
     rows.execute(heartbeat(own), 60_000);
