@@ -241,6 +241,8 @@ impl ClusterNode {
         };
         self.stats.handed_off += 1;
         self.end_route(player);
+        // The new node sends it, too, once it has the player. With this one, clients and their players arrive there at about the same time.
+        self.route_to(player, epoch + 1, to.node);
         Some(to.node)
     }
 
