@@ -101,4 +101,41 @@ mod tests {
         node.remove_gateway(one);
         assert_eq!(routes(&mut node, &mut rows, 1_100..1_200), []);
     }
+
+    #[test]
+    fn former_node_sends_the_route_to_the_new_one() {
+        let mut rows = ClusterRows::default();
+        let runs = ["n1", "n2"].map(|name| {
+            let name = name.to_owned();
+            match rows.execute(ClusterRequest::StartRun { name }, 0) {
+                ClusterReply::Started(run) => run,
+                other => panic!("{other:?}"),
+            }
+        });
+        let (gateway, player) = (GatewayId(1), PlayerId(7));
+        let mut node = ClusterNode::new(runs[0], NodeSettings::default(), vec![gateway]);
+        node.log_in(player);
+        routes(&mut node, &mut rows, 0..500);
+        assert!(node.begin_move(player, runs[1], 500));
+        let mut sent = Vec::new();
+        for now_ms in [500, 510] {
+            for output in node.poll(now_ms) {
+                match output {
+                    NodeOutput::Store(id, request) => {
+                        let reply = rows.execute(request, now_ms);
+                        node.on_reply(now_ms, id, reply);
+                    }
+                    NodeOutput::Route(_, route) => sent.push(route),
+                    _ => {}
+                }
+            }
+        }
+        // The new node has not adopted the player yet.
+        let expected = PlayerRoute {
+            player,
+            epoch: 2,
+            node: runs[1].node,
+        };
+        assert_eq!(sent, [expected]);
+    }
 }
