@@ -246,15 +246,15 @@ fn draining_node_is_linked_and_gets_no_logins() {
 fn bus_returns_echoes_and_says_who_is_not_connected() {
     let [a, b, absent] = [1, 2, 3].map(|node| BusPeer::Node(ClusterNodeId(node)));
     for bus in TestBus::all() {
+        let rows = TestRows::new();
         let next = |end: &mut MessageBus| {
-            for _ in 0..ROUNDS_MAX {
-                match end.receive() {
-                    None => thread::sleep(Duration::from_millis(2)),
-                    Some(BusEvent::Connected) => {}
-                    Some(event) => return event,
-                }
-            }
-            panic!("nothing arrives");
+            let mut next = None;
+            rows.until("an event", || {
+                let mut events = std::iter::from_fn(|| end.receive());
+                next = events.find(|event| *event != BusEvent::Connected);
+                next.is_some()
+            });
+            next.unwrap()
         };
         let unreachable = |peer, number| BusEvent::Unreachable { peer, number };
         let mut end = bus.end(a, 1);

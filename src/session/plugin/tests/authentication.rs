@@ -196,13 +196,18 @@ fn sessions_without_login_time_out_and_make_room() {
     assert_eq!(app.world().resource::<Sessions>().len(), 20);
 }
 
-#[test]
-fn one_address_cannot_take_all_sessions() {
+fn app_with_three_per_address() -> App {
     let mut app = app();
     app.insert_resource(SessionSettings {
         unauthenticated_per_address_max: 3,
         ..SessionSettings::default()
     });
+    app
+}
+
+#[test]
+fn one_address_cannot_take_all_sessions() {
+    let mut app = app_with_three_per_address();
     let from = |host: u8, port: u16| {
         let address = std::net::SocketAddr::from(([10, 0, 0, host], port));
         ConnectionInfo::unknown()
@@ -216,11 +221,7 @@ fn one_address_cannot_take_all_sessions() {
 
 #[test]
 fn clients_with_verified_players_may_share_an_address() {
-    let mut app = app();
-    app.insert_resource(SessionSettings {
-        unauthenticated_per_address_max: 3,
-        ..SessionSettings::default()
-    });
+    let mut app = app_with_three_per_address();
     let mut opens = |port: u16, player| {
         let address = std::net::SocketAddr::from(([10, 0, 0, 1], port));
         let mut connected = ConnectionInfo::unknown()
@@ -241,11 +242,7 @@ fn clients_with_verified_players_may_share_an_address() {
 
 #[test]
 fn addresses_of_an_ipv6_network_count_as_one() {
-    let mut app = app();
-    app.insert_resource(SessionSettings {
-        unauthenticated_per_address_max: 3,
-        ..SessionSettings::default()
-    });
+    let mut app = app_with_three_per_address();
     let mut connects = |network: u16, host: u16| {
         let ip = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, network, 0, 0, 0, host);
         let from = ConnectionInfo::unknown().with_address((ip, 9).into());
