@@ -18,6 +18,7 @@
 //! | `db.rs` | `throng db`: maintenance of a player store |
 //! | `escape.rs` | escapes for names from outside |
 //! | `error.rs` | the common format of errors |
+//! | `http_client.rs` | HTTP requests to processes on this machine |
 //! | `image.rs` | PNG images |
 //! | `machine.rs` | the machine, build and time of a measurement |
 //! | `manual.rs` | `throng completions`, `throng man` |
@@ -61,6 +62,7 @@ mod color;
 mod db;
 mod error;
 mod escape;
+mod http_client;
 mod image;
 mod key_file;
 mod key_reload;

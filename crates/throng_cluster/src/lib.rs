@@ -90,8 +90,8 @@ pub use bus::{BusConnectError, NatsSettings, NatsTransport};
 pub use driver::{DriverSettings, DriverStartError, DriverStats, NodeDriver};
 #[cfg(feature = "gateway")]
 pub use gateway::{
-    ClientGateway, GATEWAY_PACKET_BYTES_MAX, GatewayPort, GatewayPortStats, GatewaySettings,
-    GatewaySink, GatewayStats, InputTimes,
+    ClientGateway, CountedTimes, GATEWAY_PACKET_BYTES_MAX, GatewayPort, GatewayPortStats,
+    GatewaySettings, GatewaySink, GatewayStats,
 };
 pub use groups::{
     GroupDirectory, GroupEvent, GroupNotChanged, GroupOutput, GroupSettings, GroupStats,

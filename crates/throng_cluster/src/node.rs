@@ -42,7 +42,14 @@ pub enum NodeOutput {
     /// To a node, over the bus: a scene is free and should run there. It is a hint, and goes to [`ClusterNode::on_free_scene`].
     FreeScene(ClusterNodeId),
     /// To a gateway, over the bus. Its acknowledgement goes to [`ClusterNode::on_route_acknowledged`].
-    Route(GatewayId, PlayerRoute),
+    Route {
+        /// The gateway.
+        gateway: GatewayId,
+        /// The node and the player.
+        route: PlayerRoute,
+        /// From the former node after a hand-off: how long the player has been frozen, in milliseconds.
+        frozen_ms: Option<u32>,
+    },
     /// To the driver: a node has died, or is back after a late heartbeat. Read the nodes soon.
     ReadNodes,
     /// To this node's part in matches: it has claimed players of dead nodes. Call [`MatchNode::on_node_death`](crate::MatchNode::on_node_death).
@@ -162,6 +169,16 @@ pub struct NodeStats {
     pub runs_ended: u64,
 }
 
+/// A route that a gateway has not acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct QueuedRoute {
+    route: PlayerRoute,
+    /// When this node froze the player to hand it off.
+    frozen_since_ms: Option<u64>,
+    /// When it is sent next.
+    next_ms: u64,
+}
+
 /// A node. It has no clock: all times are those of its caller, in milliseconds of a monotonic clock.
 #[derive(Clone, Debug)]
 pub struct ClusterNode {
@@ -175,8 +192,8 @@ pub struct ClusterNode {
     log_outs: BTreeSet<PlayerId>,
     refused_logins: Vec<(PlayerId, RefusedWrite)>,
     arrivals: VecDeque<Arrival>,
-    /// Routes that a gateway has not acknowledged, and when they are sent next.
-    routes: BTreeMap<(GatewayId, PlayerId), (PlayerRoute, u64)>,
+    /// Routes that a gateway has not acknowledged.
+    routes: BTreeMap<(GatewayId, PlayerId), QueuedRoute>,
     requests: PendingRequests,
     scenes: NodeScenes,
     reports: ReportSource,
@@ -355,8 +372,11 @@ impl ClusterNode {
             return false;
         }
         let held = self.players.get_live_mut(player);
-        held.map(|held| held.state = HeldState::Moving(to))
-            .is_some()
+        let Some(held) = held else {
+            return false;
+        };
+        (held.state, held.frozen_since_ms) = (HeldState::Moving(to), Some(now_ms));
+        true
     }
 
     /// Freezes a player whose client has logged out, saves it and gives it up. If it is being handed off, it is given up only if the hand-off
@@ -402,7 +422,7 @@ impl ClusterNode {
     /// Handles the acknowledgement of a gateway: it knows the route of a player with this epoch.
     pub fn on_route_acknowledged(&mut self, gateway: GatewayId, player: PlayerId, epoch: u64) {
         let sent = self.routes.get(&(gateway, player));
-        if sent.is_some_and(|(route, _)| epoch >= route.epoch) {
+        if sent.is_some_and(|sent| epoch >= sent.route.epoch) {
             self.routes.remove(&(gateway, player));
         }
     }
@@ -653,28 +673,43 @@ impl ClusterNode {
     }
 
     fn send_routes(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        for ((gateway, _), (route, next_ms)) in &mut self.routes {
-            if now_ms >= *next_ms {
-                *next_ms = now_ms + self.settings.route_interval_ms;
-                outputs.push(NodeOutput::Route(*gateway, *route));
+        for ((gateway, _), queued) in &mut self.routes {
+            if now_ms >= queued.next_ms {
+                queued.next_ms = now_ms + self.settings.route_interval_ms;
+                let frozen_ms = queued.frozen_since_ms;
+                let frozen_ms = frozen_ms.map(|since| now_ms.saturating_sub(since));
+                outputs.push(NodeOutput::Route {
+                    gateway: *gateway,
+                    route: queued.route,
+                    frozen_ms: frozen_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
+                });
             }
         }
     }
 
     /// Queues a route to this node for all gateways.
     fn route(&mut self, player: PlayerId, epoch: u64) {
-        self.route_to(player, epoch, self.run.node);
+        self.route_to(player, (epoch, self.run.node), None);
     }
 
-    /// Queues a route to the node that has a player for all gateways.
-    fn route_to(&mut self, player: PlayerId, epoch: u64, node: ClusterNodeId) {
+    /// Queues a route to the node that has a player for all gateways. `frozen_since_ms`: this node has handed the player off.
+    fn route_to(
+        &mut self,
+        player: PlayerId,
+        (epoch, node): (u64, ClusterNodeId),
+        frozen_since_ms: Option<u64>,
+    ) {
         for &gateway in &self.gateways {
-            let route = PlayerRoute {
-                player,
-                epoch,
-                node,
+            let queued = QueuedRoute {
+                route: PlayerRoute {
+                    player,
+                    epoch,
+                    node,
+                },
+                frozen_since_ms,
+                next_ms: 0,
             };
-            self.routes.insert((gateway, player), (route, 0));
+            self.routes.insert((gateway, player), queued);
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Figures of gateways and nodes for Prometheus.
 
 use throng_cluster::{
-    BusPeer, BusStats, ClientGateway, GatewayPort, InputTimes, KnownPeer, LinkStats, MatcherStats,
-    MessengerStats, NodeDriver,
+    BusPeer, BusStats, ClientGateway, CountedTimes, GatewayPort, KnownPeer, LinkStats,
+    MatcherStats, MessengerStats, NodeDriver,
 };
 use throng_inspect::{MetricFamily, MetricType};
+
+/// The times of hand-offs, of a gateway.
+pub(super) const HAND_OFF_SECONDS: &str = "throng_gateway_hand_off_seconds";
 
 fn counter(name: &'static str, help: &'static str, value: u64) -> MetricFamily {
     MetricFamily::new(name, MetricType::Counter, help).value(value as f64)
@@ -39,6 +42,11 @@ pub(super) fn of_gateway(gateway: &ClientGateway) -> Vec<MetricFamily> {
             "throng_gateway_takeovers_total",
             "How often another node took a connected client over: its player was handed off, or its node died.",
             stats.taken_over,
+        ),
+        histogram(
+            HAND_OFF_SECONDS,
+            "Time of hand-offs of connected clients: from the freeze of the player to the packet that gives the client control in the new place.",
+            gateway.hand_off_times(),
         ),
         counter(
             "throng_gateway_packets_total",
@@ -136,7 +144,11 @@ pub(super) fn of_node(
                 ("gateway_lost", clients.lost),
             ],
         ),
-        of_inputs(port.input_times()),
+        histogram(
+            "throng_node_input_seconds",
+            "Time of inputs from their arrival at a gateway to their arrival at this node: their wait at the gateway, and half of the round trip.",
+            port.input_times(),
+        ),
     ];
     let messages = driver.with_messages(|messenger, _, _| messenger.stats());
     families.extend(of_messages(messages));
@@ -148,14 +160,12 @@ pub(super) fn of_node(
     families
 }
 
-/// How long inputs took from a gateway to this node.
-fn of_inputs(times: InputTimes) -> MetricFamily {
-    MetricFamily::new(
-        "throng_node_input_seconds",
-        MetricType::Histogram,
-        "Time of inputs from their arrival at a gateway to their arrival at this node: their wait at the gateway, and half of the round trip.",
+fn histogram(name: &'static str, help: &'static str, times: CountedTimes) -> MetricFamily {
+    MetricFamily::new(name, MetricType::Histogram, help).histogram(
+        &times.cumulative_s(),
+        times.sum_s(),
+        times.count(),
     )
-    .histogram(&times.cumulative_s(), times.sum_s(), times.count())
 }
 
 /// Figures of messages to players on other nodes.
@@ -298,7 +308,11 @@ mod tests {
         let bus = MessageBus::new(bus, ClusterKey::new(&[7; 32]), own, 1);
         let gateway = ClientGateway::new(GatewaySettings::default(), bus, 1);
         let text = throng_inspect::exposition(&of_gateway(&gateway));
-        for name in ["throng_gateway_takeovers_total 0", "reason=\"replaced\"} 0"] {
+        for name in [
+            "throng_gateway_takeovers_total 0",
+            "reason=\"replaced\"} 0",
+            "throng_gateway_hand_off_seconds_bucket{le=\"0.15\"} 0",
+        ] {
             assert!(text.contains(name), "{name}: {text}");
         }
     }

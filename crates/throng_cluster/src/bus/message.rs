@@ -13,7 +13,12 @@ pub enum BusMessage {
     /// To a node: read the scenes, because one is free and should run there.
     ReadScenes,
     /// To a gateway: the node that has a player. Usually that node is the sender.
-    Route(PlayerRoute),
+    Route {
+        /// The node and the player.
+        route: PlayerRoute,
+        /// From the former node after a hand-off: how long the player has been frozen, in milliseconds.
+        frozen_ms: Option<u32>,
+    },
     /// To a node: the gateway has received the route of a player.
     RouteAcknowledged {
         /// The player.
@@ -27,15 +32,17 @@ impl BusMessage {
     /// Encodes it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(21);
+        let mut bytes = Vec::with_capacity(25);
         match self {
             Self::Wake => bytes.push(0),
             Self::ReadScenes => bytes.push(3),
-            Self::Route(route) => {
-                bytes.push(1);
+            Self::Route { route, frozen_ms } => {
+                bytes.push(if frozen_ms.is_some() { 4 } else { 1 });
                 bytes.extend_from_slice(&route.player.0.to_le_bytes());
                 bytes.extend_from_slice(&route.epoch.to_le_bytes());
                 bytes.extend_from_slice(&route.node.0.to_le_bytes());
+                let frozen_ms = frozen_ms.iter();
+                bytes.extend(frozen_ms.flat_map(|ms| ms.to_le_bytes()));
             }
             Self::RouteAcknowledged { player, epoch } => {
                 bytes.push(2);
@@ -54,14 +61,21 @@ impl BusMessage {
             let field = fields.get(at..)?.first_chunk()?;
             Some(u64::from_le_bytes(*field))
         };
+        let small_number = |at: usize| {
+            let field = fields.get(at..)?.first_chunk()?;
+            Some(u32::from_le_bytes(*field))
+        };
         match (kind, fields.len()) {
             (0, 0) => Some(Self::Wake),
             (3, 0) => Some(Self::ReadScenes),
-            (1, 20) => Some(Self::Route(PlayerRoute {
-                player: PlayerId(number(0)?),
-                epoch: number(8)?,
-                node: ClusterNodeId(u32::from_le_bytes(*fields[16..].first_chunk()?)),
-            })),
+            (1, 20) | (4, 24) => Some(Self::Route {
+                route: PlayerRoute {
+                    player: PlayerId(number(0)?),
+                    epoch: number(8)?,
+                    node: ClusterNodeId(small_number(16)?),
+                },
+                frozen_ms: small_number(20),
+            }),
             (2, 16) => Some(Self::RouteAcknowledged {
                 player: PlayerId(number(0)?),
                 epoch: number(8)?,
@@ -78,14 +92,22 @@ mod tests {
     #[test]
     fn messages_survive_their_bytes_and_other_bytes_are_none() {
         let (player, epoch) = (PlayerId(u64::MAX - 1), 1 << 40);
+        let route = PlayerRoute {
+            player,
+            epoch,
+            node: ClusterNodeId(0x0102_0304),
+        };
         let messages = [
             BusMessage::Wake,
             BusMessage::ReadScenes,
-            BusMessage::Route(PlayerRoute {
-                player,
-                epoch,
-                node: ClusterNodeId(0x0102_0304),
-            }),
+            BusMessage::Route {
+                route,
+                frozen_ms: None,
+            },
+            BusMessage::Route {
+                route,
+                frozen_ms: Some(0x0506_0708),
+            },
             BusMessage::RouteAcknowledged { player, epoch },
         ];
         for message in messages {

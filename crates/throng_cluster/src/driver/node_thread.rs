@@ -259,9 +259,14 @@ impl DriverState {
             NodeOutput::Probe(node, number) => {
                 return self.bus.probe(BusPeer::Node(node), number);
             }
-            NodeOutput::Route(gateway, route) => {
-                (BusPeer::Gateway(gateway), BusMessage::Route(route))
-            }
+            NodeOutput::Route {
+                gateway,
+                route,
+                frozen_ms,
+            } => (
+                BusPeer::Gateway(gateway),
+                BusMessage::Route { route, frozen_ms },
+            ),
         };
         if let Err(error) = self.bus.send(to, &message.to_bytes()) {
             // A receiver of wake-ups also reads by time, and routes are repeated.

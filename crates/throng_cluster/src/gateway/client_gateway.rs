@@ -14,6 +14,7 @@ use throng_net::outbox::PacketSink;
 use throng_protocol::wire::{ClientId, CloseReason};
 
 use super::buffered_packets::BufferedPackets;
+use super::counted_times::CountedTimes;
 use super::gateway_settings::GatewaySettings;
 use super::gateway_state::{GatewayState, GatewayStats};
 use super::login_nodes::LoginNodes;
@@ -206,6 +207,13 @@ impl ClientGateway {
     #[must_use]
     pub fn stats(&self) -> GatewayStats {
         self.shared.state().stats
+    }
+
+    /// How long hand-offs of the players of connected clients took: from the freeze at the former node to the packet that gives the client control
+    /// at the new one. Without the time of the former node's message to this gateway.
+    #[must_use]
+    pub fn hand_off_times(&self) -> CountedTimes {
+        self.shared.state().hand_off_times
     }
 
     /// Counters of its links.

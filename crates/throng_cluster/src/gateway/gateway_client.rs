@@ -6,6 +6,7 @@ use throng_core::ids::PlayerId;
 use throng_net::inbox::{ConnectionInfo, ContinuedConnection};
 use throng_protocol::wire::{ClientMessage, MessageClass, is_newer};
 
+use super::hand_off_timer::HandOffTimer;
 use super::packet_numbers::PacketNumbers;
 use crate::bus::BusPeer;
 use crate::link::LinkClient;
@@ -30,6 +31,7 @@ pub(super) struct GatewayClient {
     pub player: PlayerId,
     pub home: ClientHome,
     pub numbers: PacketNumbers,
+    pub hand_offs: HandOffTimer,
     /// Its session has begun. A node that takes it over continues the session without another login.
     pub is_welcome: bool,
     info: ConnectionInfo,
@@ -44,6 +46,7 @@ impl GatewayClient {
             player,
             home,
             numbers: PacketNumbers::default(),
+            hand_offs: HandOffTimer::default(),
             is_welcome: false,
             info,
             sent: ContinuedConnection::default(),

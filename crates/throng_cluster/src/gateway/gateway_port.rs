@@ -9,7 +9,7 @@ use throng_net::inbox::DisconnectReason;
 use throng_net::outbox::PacketSink;
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
-use super::input_times::InputTimes;
+use super::counted_times::CountedTimes;
 use super::moved_session::MovedSession;
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusPeer, BusRelay};
@@ -49,6 +49,9 @@ impl std::fmt::Debug for GatewayPort {
     }
 }
 
+/// The upper bounds of the times of inputs.
+const INPUT_TIMES_MS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
+
 /// A client by its gateway and its number there.
 type RemoteClient = (BusPeer, LinkClient);
 
@@ -62,7 +65,7 @@ struct PortState {
     /// Sessions that move to other nodes, and those that have come from others.
     leaving: Vec<(ClusterNodeId, MovedSession)>,
     arrived: Vec<MovedSession>,
-    input_times: InputTimes,
+    input_times: CountedTimes,
     stats: GatewayPortStats,
 }
 
@@ -80,7 +83,7 @@ impl GatewayPort {
             waker: None,
             leaving: Vec::new(),
             arrived: Vec::new(),
-            input_times: InputTimes::default(),
+            input_times: CountedTimes::new(INPUT_TIMES_MS),
             stats: GatewayPortStats::default(),
         })))
     }
@@ -135,7 +138,7 @@ impl GatewayPort {
 
     /// How long the inputs of clients took from their gateways to this node.
     #[must_use]
-    pub fn input_times(&self) -> InputTimes {
+    pub fn input_times(&self) -> CountedTimes {
         self.state().input_times
     }
 

@@ -7,16 +7,20 @@ use throng_net::inbox::{ConnectionInfo, DisconnectReason};
 use throng_net::outbox::PacketSink;
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
+use super::counted_times::CountedTimes;
 use super::gateway_client::{ClientHome, GatewayClient, KeptLimits};
 use super::gateway_settings::GatewaySettings;
 use super::login_nodes::LoginNodes;
 use super::node_clients::NodeClients;
-use super::packet_numbers::is_welcome;
+use super::packet_numbers::{gives_control, is_welcome};
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusEvent, BusMessage, BusPeer, MessageBus};
 use crate::link::{LinkClient, LinkEvent, LinkSet};
 use crate::messenger::is_announcement;
 use crate::routes::PlayerRoutes;
+
+/// The upper bounds of the times of hand-offs.
+const HAND_OFF_TIMES_MS: [u64; 10] = [25, 50, 75, 100, 125, 150, 200, 300, 500, 1_000];
 
 /// Counters of a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +52,7 @@ pub(super) struct GatewayState {
     pub bus: MessageBus,
     pub links: LinkSet,
     pub stats: GatewayStats,
+    pub hand_off_times: CountedTimes,
     pub nodes: LoginNodes,
     settings: GatewaySettings,
     pub routes: PlayerRoutes,
@@ -90,6 +95,7 @@ impl GatewayState {
                 late: 0,
                 unreadable: 0,
             },
+            hand_off_times: CountedTimes::new(HAND_OFF_TIMES_MS),
             nodes,
             is_closing: false,
             settings,
@@ -374,7 +380,7 @@ impl GatewayState {
     }
 
     fn on_bus_message(&mut self, from: BusPeer, bytes: &[u8]) {
-        let Some(BusMessage::Route(route)) = BusMessage::from_bytes(bytes) else {
+        let Some(BusMessage::Route { route, frozen_ms }) = BusMessage::from_bytes(bytes) else {
             // Announcements to players are sent to all peers, but are only for nodes.
             self.stats.unreadable += u64::from(!is_announcement(bytes));
             return;
@@ -386,6 +392,12 @@ impl GatewayState {
         let _ = self.bus.send(from, &known.to_bytes());
         if let Some(&client) = self.by_player.get(&player) {
             self.follow_route(client);
+            let frozen_ms = frozen_ms.map(|ms| self.now_ms.saturating_sub(ms.into()));
+            if let Some(client) = self.clients.get_mut(&client)
+                && let Some(ms) = client.hand_offs.on_route(route.epoch, frozen_ms)
+            {
+                self.hand_off_times.add(ms);
+            }
         }
     }
 
@@ -423,6 +435,7 @@ impl GatewayState {
         let Some(waiting) = self.clients.get_mut(&client) else {
             return;
         };
+        waiting.hand_offs.leave_node();
         if let ClientHome::Node(_, link_client) = std::mem::replace(&mut waiting.home, home) {
             self.at_nodes.remove(link_client);
         }
@@ -476,6 +489,13 @@ impl GatewayState {
             Some(RelayedMessage::Packet(channel, packet)) => {
                 if channel == Channel::Reliable && !receiver.is_welcome && is_welcome(packet) {
                     receiver.welcome();
+                }
+                if channel == Channel::Reliable
+                    && receiver.hand_offs.waits_for_control()
+                    && gives_control(packet)
+                    && let Some(ms) = receiver.hand_offs.on_control(self.now_ms)
+                {
+                    self.hand_off_times.add(ms);
                 }
                 let kind_bytes = bytes.len() - packet.len();
                 let packet = &mut bytes[kind_bytes..];

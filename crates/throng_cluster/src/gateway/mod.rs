@@ -28,16 +28,18 @@
 //! | `login_nodes` | the nodes that a gateway knows |
 //! | `node_clients` | which client has which number at its node |
 //! | `gateway_port` | the node's end of the links |
-//! | `input_times` | how long inputs take from a gateway to the node |
+//! | `counted_times` | how often something took how long |
+//! | `hand_off_timer` | how long the hand-off of a client's player takes |
 //! | `moved_session` | passes resume tokens from node to node |
 
 mod buffered_packets;
 mod client_gateway;
+mod counted_times;
 mod gateway_client;
 mod gateway_port;
 mod gateway_settings;
 mod gateway_state;
-mod input_times;
+mod hand_off_timer;
 mod login_nodes;
 mod moved_session;
 mod node_clients;
@@ -45,10 +47,10 @@ mod packet_numbers;
 mod relayed_message;
 
 pub use client_gateway::ClientGateway;
+pub use counted_times::CountedTimes;
 pub use gateway_port::{GatewayPort, GatewayPortStats, GatewaySink};
 pub use gateway_settings::GatewaySettings;
 pub use gateway_state::GatewayStats;
-pub use input_times::InputTimes;
 #[cfg(feature = "server")]
 pub(crate) use moved_session::MovedSession;
 

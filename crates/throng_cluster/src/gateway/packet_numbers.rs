@@ -68,10 +68,26 @@ impl PacketNumbers {
 
 /// Whether a reliable packet welcomes its client: the session has begun or is resumed. O(bytes).
 pub(super) fn is_welcome(packet: &[u8]) -> bool {
+    contains(packet, |message| {
+        matches!(
+            message,
+            ServerMessage::Notice(SessionNotice::Welcome { .. })
+        )
+    })
+}
+
+/// Whether a reliable packet gives its client control of an object. O(bytes).
+pub(super) fn gives_control(packet: &[u8]) -> bool {
+    contains(packet, |message| {
+        matches!(message, ServerMessage::ControlledObject { .. })
+    })
+}
+
+fn contains(packet: &[u8], is_wanted: impl Fn(&ServerMessage<'_>) -> bool) -> bool {
     let mut reader = WireReader::new(packet.get(PACKET_HEADER_BYTES..).unwrap_or_default());
     while !reader.is_empty() {
         match ServerMessage::read(&mut reader) {
-            Ok(ServerMessage::Notice(SessionNotice::Welcome { .. })) => return true,
+            Ok(message) if is_wanted(&message) => return true,
             Ok(_) => {}
             Err(_) => return false,
         }

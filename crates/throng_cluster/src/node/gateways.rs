@@ -1,7 +1,7 @@
 //! What a node reports to others: its load, and routes to its players.
 
-use super::ClusterNode;
 use super::held_player::HeldState;
+use super::{ClusterNode, QueuedRoute};
 use crate::ids::GatewayId;
 use crate::routes::PlayerRoute;
 
@@ -27,7 +27,12 @@ impl ClusterNode {
                 epoch: held.epoch,
                 node,
             };
-            self.routes.insert((gateway, player), (route, 0));
+            let queued = QueuedRoute {
+                route,
+                frozen_since_ms: None,
+                next_ms: 0,
+            };
+            self.routes.insert((gateway, player), queued);
         }
     }
 
@@ -59,7 +64,7 @@ mod tests {
                         let reply = rows.execute(request, now_ms);
                         node.on_reply(now_ms, id, reply);
                     }
-                    NodeOutput::Route(gateway, route) => {
+                    NodeOutput::Route { gateway, route, .. } => {
                         node.on_route_acknowledged(gateway, route.player, route.epoch);
                         sent.push((gateway, route.player));
                     }
@@ -118,14 +123,16 @@ mod tests {
         routes(&mut node, &mut rows, 0..500);
         assert!(node.begin_move(player, runs[1], 500));
         let mut sent = Vec::new();
-        for now_ms in [500, 510] {
+        for now_ms in [500, 530, 600] {
             for output in node.poll(now_ms) {
                 match output {
                     NodeOutput::Store(id, request) => {
                         let reply = rows.execute(request, now_ms);
                         node.on_reply(now_ms, id, reply);
                     }
-                    NodeOutput::Route(_, route) => sent.push(route),
+                    NodeOutput::Route {
+                        route, frozen_ms, ..
+                    } => sent.push((route, frozen_ms)),
                     _ => {}
                 }
             }
@@ -136,6 +143,6 @@ mod tests {
             epoch: 2,
             node: runs[1].node,
         };
-        assert_eq!(sent, [expected]);
+        assert_eq!(sent, [(expected, Some(30))]);
     }
 }

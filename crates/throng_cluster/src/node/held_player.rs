@@ -51,6 +51,8 @@ pub(super) struct HeldPlayer {
     /// Players that exchanged something with it since then.
     pub joined: BTreeSet<PlayerId>,
     pub state: HeldState,
+    /// When its hand-off began.
+    pub frozen_since_ms: Option<u64>,
 }
 
 impl HeldPlayer {
@@ -63,6 +65,7 @@ impl HeldPlayer {
             record,
             joined: BTreeSet::new(),
             state: HeldState::Live,
+            frozen_since_ms: None,
         }
     }
 

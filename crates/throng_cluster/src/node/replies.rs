@@ -177,7 +177,7 @@ impl ClusterNode {
         }
         if owner.node != self.run.node {
             // The gateway of its client has no route to it, for example after a restart of the gateway.
-            self.route_to(player, epoch, owner.node);
+            self.route_to(player, (epoch, owner.node), None);
         }
         if self.refused_logins.len() < REFUSED_LOGINS_MAX {
             let refused = (player, RefusedWrite::NotOwner);
@@ -233,7 +233,7 @@ impl ClusterNode {
         now_ms: u64,
     ) -> Option<ClusterNodeId> {
         let held = self.players.get_mut_at(player, epoch)?;
-        let to = held.state.target()?;
+        let (to, frozen_since_ms) = (held.state.target()?, held.frozen_since_ms);
         held.state = HeldState::Moved {
             epoch: epoch + 1,
             since_ms: now_ms,
@@ -242,7 +242,7 @@ impl ClusterNode {
         self.stats.handed_off += 1;
         self.end_route(player);
         // The new node sends it, too, once it has the player. With this one, clients and their players arrive there at about the same time.
-        self.route_to(player, epoch + 1, to.node);
+        self.route_to(player, (epoch + 1, to.node), frozen_since_ms);
         Some(to.node)
     }
 
@@ -316,13 +316,14 @@ impl ClusterNode {
             }
             // Its hand-off or log-out was executed. If it is back already, it must be adopted again: it may have changed.
             HeldState::Checking => {
-                if owner.is_some() {
+                let (new, frozen_since_ms) = (owner.map(|owner| owner.node), held.frozen_since_ms);
+                self.remove(player);
+                if let Some(node) = new {
                     self.stats.handed_off += 1;
+                    self.route_to(player, (epoch, node), frozen_since_ms);
                 } else {
                     self.stats.released += 1;
                 }
-                self.remove(player);
-                let new = owner.map(|owner| owner.node);
                 return new.filter(|node| !entry.is_adopted && *node != self.run.node);
             }
             HeldState::Moved { epoch: given, .. }

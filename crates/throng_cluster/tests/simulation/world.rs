@@ -319,7 +319,7 @@ impl SimulatedCluster {
                 self.push(after_ms, Due::Execute(nth, generation, id, request));
             }
             NodeOutput::Wake(node) if !cut_from_bus => self.send(|| Due::Wake(node)),
-            NodeOutput::Route(gateway, route) if !cut_from_bus => {
+            NodeOutput::Route { gateway, route, .. } if !cut_from_bus => {
                 self.send(|| Due::Route(nth, gateway, route));
             }
             NodeOutput::Echo(number) if !cut_from_bus => {

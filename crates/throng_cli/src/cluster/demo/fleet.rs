@@ -35,6 +35,8 @@ pub(super) struct Fleet {
     gateways: Vec<SocketAddr>,
     /// Where nodes compare the mirrors of clients with their state.
     mirror_checks: Vec<SocketAddr>,
+    /// The metrics of the gateways.
+    metrics: Vec<SocketAddr>,
     program: PathBuf,
     log_folder: PathBuf,
     environment: [(&'static str, String); 2],
@@ -92,14 +94,17 @@ impl Fleet {
                 process: None,
             });
         }
-        let mut gateways = Vec::new();
+        let (mut gateways, mut metrics) = (Vec::new(), Vec::new());
         for nth in 1..=demo.gateways {
             let (name, port) = (format!("g{nth}"), free_port()?);
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             gateways.push(address);
-            let listen = address.to_string();
+            metrics.push(SocketAddr::from(([127, 0, 0, 1], free_port()?)));
+            let [listen, of_metrics] = [address, metrics[metrics.len() - 1]];
+            let [listen, of_metrics] = [listen, of_metrics].map(|address| address.to_string());
             let own = ["gateway", "--name", &name, "--listen", &listen];
-            let own = own.map(str::to_owned).into_iter();
+            let own = own.into_iter().chain(["--metrics", &of_metrics]);
+            let own = own.map(str::to_owned);
             let tokens = ["--key".to_owned(), file("server.key")];
             members.push(Member {
                 arguments: own.chain(key.clone()).chain(tokens).collect(),
@@ -111,6 +116,7 @@ impl Fleet {
             members,
             gateways,
             mirror_checks,
+            metrics,
             program,
             log_folder: folder.file(""),
             environment: [
@@ -148,6 +154,11 @@ impl Fleet {
     /// Where nodes compare mirrors.
     pub fn mirror_checks(&self) -> &[SocketAddr] {
         &self.mirror_checks
+    }
+
+    /// The addresses of the metrics of the gateways.
+    pub fn metrics(&self) -> &[SocketAddr] {
+        &self.metrics
     }
 
     /// The file with the key of tokens.

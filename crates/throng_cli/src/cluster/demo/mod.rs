@@ -12,6 +12,7 @@
 //! | `servers` | the NATS server and the Postgres server |
 //! | `fleet` | nodes and gateways |
 //! | `walker` | a client |
+//! | `hand_off_times` | reads the times of hand-offs from the gateways |
 //! | `figures` | what clients saw, as lines |
 //! | `compare` | compares what clients have received with the nodes, at the end |
 //! | `play` | the run: clients, kills, the end |
@@ -20,6 +21,7 @@ mod compare;
 mod figures;
 mod fleet;
 mod folder;
+mod hand_off_times;
 mod play;
 mod process;
 mod servers;
@@ -85,7 +87,7 @@ impl Demo {
         listen_for_end();
         let mut servers = DemoServers::start(&folder)?;
         let mut fleet = Fleet::start(&self, &folder, &servers)?;
-        let mut play = Play::new(&self, &world, output.quiet)?;
+        let mut play = Play::new(&self, (&world, &fleet), output.quiet)?;
         let played = play.run(&self, &mut fleet, &mut servers);
         // The processes end before the servers that they use.
         drop(fleet);

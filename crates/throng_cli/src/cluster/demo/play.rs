@@ -7,6 +7,7 @@ use super::Demo;
 use super::compare::compare_mirrors;
 use super::figures::DemoFigures;
 use super::fleet::{Fleet, FleetState};
+use super::hand_off_times::HandOffReader;
 use super::servers::DemoServers;
 use super::walker::DemoWalker;
 use crate::cluster::store_args::failed;
@@ -53,6 +54,7 @@ pub(super) struct Play<'w> {
     is_quiet: bool,
     /// The member that is killed next.
     next: usize,
+    hand_off_times: HandOffReader,
     /// How often each process was killed.
     rounds: usize,
     step: KillStep,
@@ -61,7 +63,11 @@ pub(super) struct Play<'w> {
 }
 
 impl<'w> Play<'w> {
-    pub fn new(demo: &Demo, world: &'w WorldFile, is_quiet: bool) -> Result<Self, CliError> {
+    pub fn new(
+        demo: &Demo,
+        (world, fleet): (&'w WorldFile, &Fleet),
+        is_quiet: bool,
+    ) -> Result<Self, CliError> {
         let now = Instant::now();
         Ok(Self {
             walkers: Vec::with_capacity(demo.clients.into()),
@@ -70,6 +76,7 @@ impl<'w> Play<'w> {
             state: FleetState::default(),
             is_quiet,
             next: 0,
+            hand_off_times: HandOffReader::start(fleet.metrics())?,
             rounds: 0,
             step: if demo.kill {
                 KillStep::Rest(now)
@@ -113,6 +120,7 @@ impl<'w> Play<'w> {
             "clients      {inside} of {clients} in the world at the end"
         )];
         lines.extend(self.figures.summary());
+        lines.extend(self.hand_off_times.line());
         lines.extend(compared.lines());
         lines.push(format!(
             "gold         {gold} of {given} in the store; {saved} of {clients} players saved"
@@ -207,6 +215,7 @@ impl<'w> Play<'w> {
                 };
                 self.print(&format!("       {name} is killed"))?;
                 self.figures.begin_kill(name);
+                self.hand_off_times.set_disturbed(true);
                 self.step = KillStep::Down(now);
             }
             KillStep::Down(since) if now >= since + DOWN_TIME => {
@@ -226,6 +235,7 @@ impl<'w> Play<'w> {
                 if let Some(line) = self.figures.end_kill() {
                     self.print(&line)?;
                 }
+                self.hand_off_times.set_disturbed(false);
                 self.next += 1;
                 if self.next == fleet.len() + DemoServers::COUNT {
                     (self.next, self.rounds) = (0, self.rounds + 1);

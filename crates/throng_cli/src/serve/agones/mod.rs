@@ -27,7 +27,8 @@ use throng_inspect::{AppMetrics, MetricFamily, MetricType, ServerHealth};
 
 use crate::CliError;
 use crate::address::address;
-use client::{SdkServer, public_addresses};
+use crate::http_client::http_request;
+use client::public_addresses;
 
 /// Time between two passes, and so between health reports. Agones expects one every five seconds by default.
 const PASS_INTERVAL: Duration = Duration::from_secs(2);
@@ -75,13 +76,13 @@ impl AgonesArguments {
                 SocketAddr::from(([127, 0, 0, 1], port))
             }
         };
-        Ok(Some(AgonesSdk(SdkServer(address))))
+        Ok(Some(AgonesSdk(address)))
     }
 }
 
 /// The SDK server, before reports start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AgonesSdk(SdkServer);
+pub(super) struct AgonesSdk(SocketAddr);
 
 impl AgonesSdk {
     /// The addresses for clients, as soon as Agones has assigned them. Waits, because the SDK server may start later than this process.
@@ -91,7 +92,7 @@ impl AgonesSdk {
     pub fn public_addresses(self) -> Result<Vec<SocketAddr>, CliError> {
         let clock = Stopwatch::start();
         loop {
-            let reply = self.0.request("GET", "/gameserver");
+            let reply = http_request(self.0, "GET", "/gameserver");
             let reply = reply.map_err(|error| error.to_string());
             let found = reply.and_then(|reply| public_addresses(&reply));
             let cause = match found {
@@ -102,7 +103,7 @@ impl AgonesSdk {
             if clock.elapsed() >= ADDRESS_TIMEOUT {
                 return Err(CliError::new(format!(
                     "--agones: no public address from http://{}/gameserver: {cause}; set --public",
-                    self.0.0
+                    self.0
                 )));
             }
             thread::sleep(Duration::from_millis(500));
@@ -187,7 +188,7 @@ impl AgonesReports {
 /// The thread that sends reports.
 #[derive(Debug)]
 struct AgonesReporter {
-    sdk: SdkServer,
+    sdk: SocketAddr,
     state: Arc<AgonesState>,
     is_ready: bool,
     is_allocated: bool,
@@ -199,7 +200,7 @@ struct AgonesReporter {
 }
 
 impl AgonesReporter {
-    fn new(sdk: SdkServer, state: Arc<AgonesState>) -> Self {
+    fn new(sdk: SocketAddr, state: Arc<AgonesState>) -> Self {
         Self {
             sdk,
             state,
@@ -246,7 +247,7 @@ impl AgonesReporter {
 
     /// Sends a request. Returns whether it succeeded.
     fn post(&mut self, path: &'static str) -> bool {
-        let result = self.sdk.request("POST", path);
+        let result = http_request(self.sdk, "POST", path);
         let is_failing = result.is_err();
         let count = if is_failing {
             &self.state.requests_failed
@@ -257,7 +258,7 @@ impl AgonesReporter {
         if is_failing != self.is_failing {
             self.is_failing = is_failing;
             self.changes += 1;
-            let sdk = self.sdk.0;
+            let sdk = self.sdk;
             match result {
                 Err(error) => {
                     tracing::warn!(%sdk, path, %error, "Agones request failed, will be retried");
@@ -279,7 +280,7 @@ mod tests {
     /// A fake SDK server. Each status answers one request; the paths of all requests are sent to the receiver.
     fn stand_in() -> (AgonesReporter, Sender<u16>, Receiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let sdk = SdkServer(listener.local_addr().unwrap());
+        let sdk = listener.local_addr().unwrap();
         let (statuses, next_status) = channel::<u16>();
         let (paths, received) = channel();
         thread::spawn(move || {

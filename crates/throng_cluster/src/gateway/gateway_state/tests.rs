@@ -4,6 +4,7 @@ use throng_net::inbox::ContinuedConnection;
 use throng_net::outbox::MemorySink;
 use throng_protocol::wire::{
     ClientInput, ClientMessage, PacketHeader, ResumeToken, SessionNotice, WireReader,
+    write_controlled_object,
 };
 
 use super::*;
@@ -77,12 +78,18 @@ impl NodeEnd {
     }
 
     fn says_route(&mut self, epoch: u64, node: u32) {
-        let route = BusMessage::Route(PlayerRoute {
+        self.says_route_after(epoch, node, None);
+    }
+
+    /// A route from the former node of a player has how long it has been frozen.
+    fn says_route_after(&mut self, epoch: u64, node: u32, frozen_ms: Option<u32>) {
+        let route = PlayerRoute {
             player: PlayerId(7),
             epoch,
             node: ClusterNodeId(node),
-        });
-        self.bus.send(GATEWAY, &route.to_bytes()).unwrap();
+        };
+        let message = BusMessage::Route { route, frozen_ms };
+        self.bus.send(GATEWAY, &message.to_bytes()).unwrap();
     }
 
     /// Takes what has arrived.
@@ -276,6 +283,39 @@ fn client_follows_the_route_of_its_player() {
     );
     assert_eq!(rig.gateway.stats.taken_over, 1);
     assert_eq!(rig.closed(), []);
+}
+
+#[test]
+fn hand_offs_are_measured_from_the_freeze_to_the_control() {
+    let mut rig = GatewayRig::new();
+    let (mut first, mut second) = (rig.node(1), rig.node(2));
+    let (_, at_first) = rig.welcome_client(&mut first);
+    let mut control = Vec::new();
+    write_controlled_object(&mut control, 3, 0);
+    first.packet(at_first, 1, 1, &control);
+    rig.run(100, &mut [&mut first, &mut second]);
+    assert_eq!(rig.gateway.hand_off_times.count(), 0);
+    let routed_ms = rig.now_ms;
+    first.says_route_after(2, 2, Some(40));
+    rig.run(50, &mut [&mut first, &mut second]);
+    let (at_second, ..) = second.take_connection();
+    second.says_route(2, 2);
+    second.welcome(at_second);
+    rig.run(50, &mut [&mut first, &mut second]);
+    // Not in its new scene yet.
+    assert_eq!(rig.gateway.hand_off_times.count(), 0);
+    second.packet(at_second, 1, 1, &control);
+    rig.run(10, &mut [&mut first, &mut second]);
+    let times = rig.gateway.hand_off_times;
+    let elapsed_ms = rig.now_ms - routed_ms;
+    assert_eq!(times.count(), 1);
+    let measured_ms = (times.sum_s() * 1_000.0).round() as u64;
+    // The route and the last packet were handled within two steps each.
+    let expected_ms = 40 + elapsed_ms;
+    assert!(
+        (expected_ms - 4 * STEP_MS..=expected_ms).contains(&measured_ms),
+        "{measured_ms} {expected_ms}"
+    );
 }
 
 #[test]
