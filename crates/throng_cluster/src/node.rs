@@ -28,6 +28,9 @@ use crate::routes::PlayerRoute;
 /// Maximum number of players whose owners are read at once.
 const READ_PLAYERS_MAX: usize = 256;
 
+/// Maximum number of waiting arrivals to which hints add others. Beyond it, the rows are read.
+const HINTED_ARRIVALS_MAX: usize = 4_096;
+
 /// A request of a node, to match its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
@@ -37,8 +40,8 @@ pub struct RequestId(pub u64);
 pub enum NodeOutput {
     /// To the store. The reply goes to [`ClusterNode::on_reply`]; it may be lost.
     Store(RequestId, ClusterRequest),
-    /// To a node, over the bus: a player waits to be adopted. It is a hint, and goes to [`ClusterNode::on_wake`].
-    Wake(ClusterNodeId),
+    /// To a node, over the bus: players wait to be adopted. It is a hint, and goes to [`ClusterNode::on_arrivals`].
+    Arrivals(ClusterNodeId, Vec<Arrival>),
     /// To a node, over the bus: a scene is free and should run there. It is a hint, and goes to [`ClusterNode::on_free_scene`].
     FreeScene(ClusterNodeId),
     /// To a gateway, over the bus. Its acknowledgement goes to [`ClusterNode::on_route_acknowledged`].
@@ -54,6 +57,8 @@ pub enum NodeOutput {
     ReadNodes,
     /// To this node's part in matches: it has claimed players of dead nodes. Call [`MatchNode::on_node_death`](crate::MatchNode::on_node_death).
     NodeDeath,
+    /// To this node's part in matches: it has adopted players. Call [`MatchNode::on_adopted`](crate::MatchNode::on_adopted).
+    Adopted,
     /// To this node itself, over the bus. When it arrives, its number goes to [`ClusterNode::on_echo`].
     Echo(u64),
     /// A question to the bus: is this node connected? If it is not, the number goes to [`ClusterNode::on_unreachable`].
@@ -392,7 +397,16 @@ impl ClusterNode {
         true
     }
 
-    /// Handles a wake-up of another node: players wait to be adopted by this one.
+    /// Handles a hint of another node: these players wait to be adopted by this one. The rows decide.
+    pub fn on_arrivals(&mut self, now_ms: u64, arrivals: &[Arrival]) {
+        if self.arrivals.len() + arrivals.len() > HINTED_ARRIVALS_MAX {
+            self.next_arrivals_ms = now_ms;
+        } else {
+            self.queue_arrivals(arrivals);
+        }
+    }
+
+    /// Handles a wake-up of another node, or a message that may have been lost: players may wait to be adopted by this one.
     pub const fn on_wake(&mut self, now_ms: u64) {
         self.next_arrivals_ms = now_ms;
     }

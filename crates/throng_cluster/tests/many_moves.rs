@@ -69,8 +69,8 @@ impl Nodes {
     fn dispatch(&mut self, nth: usize, output: NodeOutput) -> Vec<NodeOutput> {
         let (id, request) = match output {
             NodeOutput::Store(id, request) => (id, request),
-            NodeOutput::Wake(node) => {
-                self.nodes[node.0 as usize].on_wake(self.now_ms);
+            NodeOutput::Arrivals(node, arrivals) => {
+                self.nodes[node.0 as usize].on_arrivals(self.now_ms, &arrivals);
                 return Vec::new();
             }
             _ => return Vec::new(),

@@ -45,7 +45,7 @@ pub(super) fn of_gateway(gateway: &ClientGateway) -> Vec<MetricFamily> {
         ),
         histogram(
             HAND_OFF_SECONDS,
-            "Time of hand-offs of connected clients: from the freeze of the player to the packet that gives the client control in the new place.",
+            "Time of hand-offs of connected clients: from the freeze of the player to the first packet of its scene at the new node.",
             gateway.hand_off_times(),
         ),
         counter(

@@ -3,13 +3,19 @@
 use throng_core::ids::PlayerId;
 
 use crate::ids::ClusterNodeId;
+use crate::request::Arrival;
 use crate::routes::PlayerRoute;
 
+/// The bytes of a player in [`BusMessage::Arrivals`].
+const ARRIVAL_BYTES: usize = 16;
+
 /// A message between nodes and gateways.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusMessage {
     /// To a node: read the rows, because a change concerns this node.
     Wake,
+    /// To a node: these players wait to be adopted by it.
+    Arrivals(Vec<Arrival>),
     /// To a node: read the scenes, because one is free and should run there.
     ReadScenes,
     /// To a gateway: the node that has a player. Usually that node is the sender.
@@ -36,6 +42,13 @@ impl BusMessage {
         match self {
             Self::Wake => bytes.push(0),
             Self::ReadScenes => bytes.push(3),
+            Self::Arrivals(arrivals) => {
+                bytes.push(5);
+                for arrival in arrivals {
+                    bytes.extend_from_slice(&arrival.player.0.to_le_bytes());
+                    bytes.extend_from_slice(&arrival.epoch.to_le_bytes());
+                }
+            }
             Self::Route { route, frozen_ms } => {
                 bytes.push(if frozen_ms.is_some() { 4 } else { 1 });
                 bytes.extend_from_slice(&route.player.0.to_le_bytes());
@@ -76,6 +89,15 @@ impl BusMessage {
                 },
                 frozen_ms: small_number(20),
             }),
+            (5, length) if length % ARRIVAL_BYTES == 0 => {
+                let arrivals = (0..length).step_by(ARRIVAL_BYTES).map(|at| {
+                    Some(Arrival {
+                        player: PlayerId(number(at)?),
+                        epoch: number(at + 8)?,
+                    })
+                });
+                arrivals.collect::<Option<_>>().map(Self::Arrivals)
+            }
             (2, 16) => Some(Self::RouteAcknowledged {
                 player: PlayerId(number(0)?),
                 epoch: number(8)?,
@@ -97,6 +119,7 @@ mod tests {
             epoch,
             node: ClusterNodeId(0x0102_0304),
         };
+        let arrival = |epoch| Arrival { player, epoch };
         let messages = [
             BusMessage::Wake,
             BusMessage::ReadScenes,
@@ -109,6 +132,8 @@ mod tests {
                 frozen_ms: Some(0x0506_0708),
             },
             BusMessage::RouteAcknowledged { player, epoch },
+            BusMessage::Arrivals(Vec::new()),
+            BusMessage::Arrivals(vec![arrival(1), arrival(u64::MAX)]),
         ];
         for message in messages {
             let bytes = message.to_bytes();
@@ -117,7 +142,10 @@ mod tests {
             longer.push(0);
             assert_eq!(BusMessage::from_bytes(&longer), None);
             for length in 0..bytes.len() {
-                assert_eq!(BusMessage::from_bytes(&bytes[..length]), None);
+                let shorter = BusMessage::from_bytes(&bytes[..length]);
+                // A list may be shorter by whole players.
+                let is_list = matches!(shorter, Some(BusMessage::Arrivals(_)));
+                assert!(shorter.is_none() || is_list && length % ARRIVAL_BYTES == 1);
             }
         }
         assert_eq!(BusMessage::from_bytes(&[9]), None);

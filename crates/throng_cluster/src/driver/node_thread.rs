@@ -95,7 +95,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
         }
         state.update_report(now_ms);
         for output in state.node.poll(now_ms) {
-            state.dispatch(output, lanes);
+            state.dispatch(now_ms, output, lanes);
         }
         state.poll_presence(now_ms);
         state.poll_matches(now_ms, lanes);
@@ -161,7 +161,7 @@ impl DriverState {
                     self.stats.requests += 1;
                     lanes.send(LaneCaller::Matches(id), ClusterRequest::Match(request));
                 }
-                MatchOutput::Wake(node) => self.dispatch(NodeOutput::Wake(node), lanes),
+                MatchOutput::Wake(node) => self.send(BusPeer::Node(node), &BusMessage::Wake),
                 // Kept for the tick.
                 _ => {}
             }
@@ -186,7 +186,7 @@ impl DriverState {
         match (caller, reply) {
             (LaneCaller::Node(id), Some(reply)) => {
                 for output in self.node.on_reply(now_ms, id, reply) {
-                    self.dispatch(output, lanes);
+                    self.dispatch(now_ms, output, lanes);
                 }
             }
             (LaneCaller::Node(id), None) => self.node.on_lost_reply(id),
@@ -232,13 +232,15 @@ impl DriverState {
         }
     }
 
-    fn dispatch(&mut self, output: NodeOutput, lanes: &StoreLanes) {
+    fn dispatch(&mut self, now_ms: u64, output: NodeOutput, lanes: &StoreLanes) {
         let (to, message) = match output {
             NodeOutput::Store(id, request) => {
                 self.stats.requests += 1;
                 return lanes.send(LaneCaller::Node(id), request);
             }
-            NodeOutput::Wake(node) => (BusPeer::Node(node), BusMessage::Wake),
+            NodeOutput::Arrivals(node, arrivals) => {
+                (BusPeer::Node(node), BusMessage::Arrivals(arrivals))
+            }
             NodeOutput::FreeScene(node) => (BusPeer::Node(node), BusMessage::ReadScenes),
             NodeOutput::ReadNodes => {
                 self.next_nodes_ms = 0;
@@ -247,6 +249,12 @@ impl DriverState {
             NodeOutput::NodeDeath => {
                 if let Some(matches) = &mut self.matches {
                     matches.node.on_node_death();
+                }
+                return;
+            }
+            NodeOutput::Adopted => {
+                if let Some(matches) = &mut self.matches {
+                    matches.node.on_adopted(now_ms);
                 }
                 return;
             }
@@ -268,8 +276,12 @@ impl DriverState {
                 BusMessage::Route { route, frozen_ms },
             ),
         };
+        self.send(to, &message);
+    }
+
+    fn send(&mut self, to: BusPeer, message: &BusMessage) {
         if let Err(error) = self.bus.send(to, &message.to_bytes()) {
-            // A receiver of wake-ups also reads by time, and routes are repeated.
+            // Receivers of hints also read by time, and routes are repeated.
             tracing::debug!(%error, "bus message not sent");
         }
     }
@@ -365,6 +377,7 @@ impl DriverState {
         }
         match (BusMessage::from_bytes(&bytes), from) {
             (Some(BusMessage::Wake), _) => self.on_wake(now_ms),
+            (Some(BusMessage::Arrivals(arrivals)), _) => self.node.on_arrivals(now_ms, &arrivals),
             (Some(BusMessage::ReadScenes), _) => self.node.on_free_scene(),
             (Some(BusMessage::RouteAcknowledged { player, epoch }), BusPeer::Gateway(gateway)) => {
                 self.node.on_route_acknowledged(gateway, player, epoch)

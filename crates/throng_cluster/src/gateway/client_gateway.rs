@@ -209,8 +209,8 @@ impl ClientGateway {
         self.shared.state().stats
     }
 
-    /// How long hand-offs of the players of connected clients took: from the freeze at the former node to the packet that gives the client control
-    /// at the new one. Without the time of the former node's message to this gateway.
+    /// How long hand-offs of the players of connected clients took: from the freeze at the former node to the first packet of the scene at the new
+    /// one, which is the request to load it, or its start. Without the time of the former node's message to this gateway.
     #[must_use]
     pub fn hand_off_times(&self) -> CountedTimes {
         self.shared.state().hand_off_times

@@ -12,7 +12,7 @@ use super::gateway_client::{ClientHome, GatewayClient, KeptLimits};
 use super::gateway_settings::GatewaySettings;
 use super::login_nodes::LoginNodes;
 use super::node_clients::NodeClients;
-use super::packet_numbers::{gives_control, is_welcome};
+use super::packet_numbers::{begins_scene, is_welcome};
 use super::relayed_message::RelayedMessage;
 use crate::bus::{BusEvent, BusMessage, BusPeer, MessageBus};
 use crate::link::{LinkClient, LinkEvent, LinkSet};
@@ -491,9 +491,9 @@ impl GatewayState {
                     receiver.welcome();
                 }
                 if channel == Channel::Reliable
-                    && receiver.hand_offs.waits_for_control()
-                    && gives_control(packet)
-                    && let Some(ms) = receiver.hand_offs.on_control(self.now_ms)
+                    && receiver.hand_offs.waits_for_scene()
+                    && begins_scene(packet)
+                    && let Some(ms) = receiver.hand_offs.on_scene(self.now_ms)
                 {
                     self.hand_off_times.add(ms);
                 }

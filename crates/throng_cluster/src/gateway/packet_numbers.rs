@@ -76,10 +76,14 @@ pub(super) fn is_welcome(packet: &[u8]) -> bool {
     })
 }
 
-/// Whether a reliable packet gives its client control of an object. O(bytes).
-pub(super) fn gives_control(packet: &[u8]) -> bool {
+/// Whether a reliable packet is the first of a scene: the request to load it, or its start. O(bytes).
+pub(super) fn begins_scene(packet: &[u8]) -> bool {
     contains(packet, |message| {
-        matches!(message, ServerMessage::ControlledObject { .. })
+        matches!(
+            message,
+            ServerMessage::Notice(SessionNotice::Loading { .. })
+                | ServerMessage::ControlledObject { .. }
+        )
     })
 }
 

@@ -268,6 +268,11 @@ impl MatchNode {
         self.requests.set_next(MatchKind::Travels, now_ms);
     }
 
+    /// Handles the adoption of players ([`NodeOutput::Adopted`](crate::NodeOutput::Adopted)): some may have arrived for a match of this node.
+    pub const fn on_adopted(&mut self, now_ms: u64) {
+        self.requests.set_next(MatchKind::Travels, now_ms);
+    }
+
     /// Handles the death of a node ([`NodeOutput::NodeDeath`](crate::NodeOutput::NodeDeath)): its matches are aborted at once, so that their
     /// players do not wait for the matcher, which may have died with it.
     pub const fn on_node_death(&mut self) {

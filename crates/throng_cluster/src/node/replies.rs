@@ -1,6 +1,6 @@
 //! How a node handles replies, and requests without a reply.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
@@ -9,6 +9,16 @@ use super::requests::{RequestWork, WrittenGroup};
 use super::{ClusterNode, NodeOutput, RequestId};
 use crate::ids::{ClusterNodeId, ClusterRecord};
 use crate::request::{Arrival, ClusterReply, PlayerEntry, QuietNode, RefusedWrite};
+
+/// Players that wait at other nodes to be adopted.
+type ArrivalHints = BTreeMap<ClusterNodeId, Vec<Arrival>>;
+
+fn outputs_of(hints: ArrivalHints) -> Vec<NodeOutput> {
+    let outputs = hints.into_iter();
+    outputs
+        .map(|(node, arrivals)| NodeOutput::Arrivals(node, arrivals))
+        .collect()
+}
 
 /// Maximum number of refused logins that wait to be taken.
 const REFUSED_LOGINS_MAX: usize = 4_096;
@@ -101,7 +111,7 @@ impl ClusterNode {
                     self.queue_arrivals(&arrivals);
                 }
             }
-            RequestWork::Adopt(arrivals) => self.on_adopted(now_ms, &arrivals, reply),
+            RequestWork::Adopt(arrivals) => return self.on_adopted(now_ms, &arrivals, reply),
             RequestWork::Scene(work) => self.on_scene_reply(now_ms, work, reply),
             // Heartbeats show whether the run has ended, and the next report follows in any case.
             RequestWork::Report => {}
@@ -150,13 +160,21 @@ impl ClusterNode {
             self.next_login_ms = now_ms + self.settings.busy_read_interval_ms;
             return Vec::new();
         };
-        let mut waking = BTreeSet::new();
+        let mut hints = ArrivalHints::new();
         for &player in players {
             let entry = entries.iter().find(|entry| entry.player == player);
             self.on_login_owner(now_ms, player, entry);
-            waking.extend(entry.and_then(|entry| self.on_owner(entry)));
+            if let Some(entry) = entry
+                && let Some(node) = self.on_owner(entry)
+            {
+                let epoch = entry.epoch;
+                hints
+                    .entry(node)
+                    .or_default()
+                    .push(Arrival { player, epoch });
+            }
         }
-        waking.into_iter().map(NodeOutput::Wake).collect()
+        outputs_of(hints)
     }
 
     /// Handles the row of a player that logs in; `None`: the player is unknown.
@@ -205,11 +223,17 @@ impl ClusterNode {
         match reply {
             ClusterReply::Done => {
                 self.players.mark_saved(&group.saved);
-                let moved = group.moved.iter();
-                let targets: BTreeSet<ClusterNodeId> = moved
-                    .filter_map(|&moved| self.set_moved(moved, now_ms))
-                    .collect();
-                targets.into_iter().map(NodeOutput::Wake).collect()
+                let mut hints = ArrivalHints::new();
+                for &(player, epoch) in &group.moved {
+                    if let Some(node) = self.set_moved((player, epoch), now_ms) {
+                        let epoch = epoch + 1;
+                        hints
+                            .entry(node)
+                            .or_default()
+                            .push(Arrival { player, epoch });
+                    }
+                }
+                outputs_of(hints)
             }
             ClusterReply::Refused(RefusedWrite::TargetLate) | ClusterReply::Away => {
                 // The target may have died, and its scenes have other owners soon.
@@ -336,25 +360,32 @@ impl ClusterNode {
         None
     }
 
-    fn queue_arrivals(&mut self, arrivals: &[Arrival]) {
+    pub(super) fn queue_arrivals(&mut self, arrivals: &[Arrival]) {
         for &arrival in arrivals {
             let held = self.players.0.get(&arrival.player);
             let is_held = held.is_some_and(|held| held.epoch >= arrival.epoch);
-            if !is_held && !self.arrivals.contains(&arrival) {
+            let is_known = self.arrivals.contains(&arrival) || self.requests.adopts(&arrival);
+            if !is_held && !is_known {
                 self.arrivals.push_back(arrival);
             }
         }
     }
 
-    fn on_adopted(&mut self, now_ms: u64, requested: &[Arrival], reply: ClusterReply) {
+    fn on_adopted(
+        &mut self,
+        now_ms: u64,
+        requested: &[Arrival],
+        reply: ClusterReply,
+    ) -> Vec<NodeOutput> {
         match reply {
-            ClusterReply::Adopted(adopted) => {
+            ClusterReply::Adopted(adopted) if !adopted.is_empty() => {
                 for (arrival, record) in adopted {
                     // A player that has left since then was removed from the requested ones.
                     if requested.contains(&arrival) {
                         self.adopt(arrival, record);
                     }
                 }
+                return vec![NodeOutput::Adopted];
             }
             ClusterReply::Away => {
                 self.arrivals.extend(requested);
@@ -362,6 +393,7 @@ impl ClusterNode {
             }
             _ => {}
         }
+        Vec::new()
     }
 
     fn adopt(&mut self, Arrival { player, epoch }: Arrival, record: ClusterRecord) {

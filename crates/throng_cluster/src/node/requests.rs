@@ -141,6 +141,13 @@ impl PendingRequests {
         slot.take().map(|pending| (pending.sent_ms, pending.work))
     }
 
+    /// Whether the pending adoption contains this arrival.
+    pub fn adopts(&self, arrival: &Arrival) -> bool {
+        let pending = self.pending[RequestKind::Adopt as usize].as_ref();
+        let work = pending.map(|pending| &pending.work);
+        matches!(work, Some(RequestWork::Adopt(arrivals)) if arrivals.contains(arrival))
+    }
+
     /// Removes a player from the pending adoption if its epoch there is not higher than this one. The reply for it is then ignored.
     pub fn cancel_adoption(&mut self, player: PlayerId, epoch: u64) {
         let slot = &mut self.pending[RequestKind::Adopt as usize];

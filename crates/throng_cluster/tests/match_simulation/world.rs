@@ -9,10 +9,10 @@ use std::ops::AddAssign;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
-    ClusterModeSettings, ClusterNode, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows,
-    HostLoad, MATCHER_ROLE, MatchEntry, MatchId, MatchNode, MatchOutput, MatchReply, MatchRequest,
-    MatchState, MatcherSettings, NodeOutput, NodeRun, NodeSettings, RUNS_PER_PROCESS, RequestId,
-    TicketHome, TicketId, TicketMember, TicketRating, TravelGoal,
+    Arrival, ClusterModeSettings, ClusterNode, ClusterNodeId, ClusterReply, ClusterRequest,
+    ClusterRows, HostLoad, MATCHER_ROLE, MatchEntry, MatchId, MatchNode, MatchOutput, MatchReply,
+    MatchRequest, MatchState, MatcherSettings, NodeOutput, NodeRun, NodeSettings, RUNS_PER_PROCESS,
+    RequestId, TicketHome, TicketId, TicketMember, TicketRating, TravelGoal,
 };
 use throng_core::ids::PlayerId;
 use throng_matchmaking::{GroupModeSettings, MatchModeSettings};
@@ -76,6 +76,7 @@ enum Due {
     Execute(usize, u32, RequestId, ClusterRequest),
     Reply(usize, u32, RequestId, ClusterReply),
     Wake(ClusterNodeId),
+    Arrivals(ClusterNodeId, Vec<Arrival>),
 }
 
 pub struct MatchCluster {
@@ -400,7 +401,15 @@ impl MatchCluster {
     fn dispatch(&mut self, nth: usize, output: NodeOutput) {
         match output {
             NodeOutput::Store(id, request) => self.send_request(nth, id, request),
-            NodeOutput::Wake(node) => self.send_wake(nth, node),
+            NodeOutput::Arrivals(node, arrivals) => {
+                self.send_hint(nth, || Due::Arrivals(node, arrivals.clone()));
+            }
+            NodeOutput::Adopted => {
+                let now_ms = self.processes[nth].clock_ms(self.now_ms);
+                if let Some((_, matches)) = &mut self.processes[nth].node {
+                    matches.on_adopted(now_ms);
+                }
+            }
             NodeOutput::NodeDeath => self.on_node_death(nth),
             _ => {}
         }
@@ -411,7 +420,7 @@ impl MatchCluster {
             MatchOutput::Store(id, request) => {
                 self.send_request(nth, id, ClusterRequest::Match(request));
             }
-            MatchOutput::Wake(node) => self.send_wake(nth, node),
+            MatchOutput::Wake(node) => self.send_hint(nth, || Due::Wake(node)),
             MatchOutput::Open(MatchEntry { id, players, .. }) => {
                 assert!(players.iter().all(|side| !side.is_empty()), "{id:?}");
                 let at_ms = self.now_ms + self.rng.random_range(0..300);
@@ -445,7 +454,7 @@ impl MatchCluster {
         self.push(after_ms, Due::Execute(nth, generation, id, request));
     }
 
-    fn send_wake(&mut self, nth: usize, node: ClusterNodeId) {
+    fn send_hint(&mut self, nth: usize, due: impl Fn() -> Due) {
         if self.now_ms < self.processes[nth].bus_back_ms {
             return;
         }
@@ -457,7 +466,7 @@ impl MatchCluster {
                 } else {
                     self.rng.random_range(1..10)
                 };
-                self.push(after_ms, Due::Wake(node));
+                self.push(after_ms, due());
             }
         }
     }
@@ -497,6 +506,13 @@ impl MatchCluster {
                 }
             }
             Due::Reply(nth, generation, id, reply) => self.on_reply(nth, generation, id, reply),
+            Due::Arrivals(node, arrivals) => {
+                let process = &mut self.processes[node.0 as usize];
+                let now_ms = process.clock_ms(self.now_ms);
+                if let Some((node, _)) = &mut process.node {
+                    node.on_arrivals(now_ms, &arrivals);
+                }
+            }
             Due::Wake(node) => {
                 let process = &mut self.processes[node.0 as usize];
                 let now_ms = process.clock_ms(self.now_ms);

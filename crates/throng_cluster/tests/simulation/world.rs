@@ -8,8 +8,8 @@ use std::collections::BinaryHeap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
-    ClusterNode, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, GatewayId, NodeOutput,
-    NodeRun, NodeSettings, PlayerRoute, PlayerRoutes, RUNS_PER_PROCESS, RequestId,
+    Arrival, ClusterNode, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, GatewayId,
+    NodeOutput, NodeRun, NodeSettings, PlayerRoute, PlayerRoutes, RUNS_PER_PROCESS, RequestId,
 };
 use throng_core::ids::PlayerId;
 
@@ -50,7 +50,7 @@ impl Process {
 enum Due {
     Execute(usize, u32, RequestId, ClusterRequest),
     Reply(usize, u32, RequestId, ClusterReply),
-    Wake(ClusterNodeId),
+    Arrivals(ClusterNodeId, Vec<Arrival>),
     Route(usize, GatewayId, PlayerRoute),
     Acknowledge(usize, GatewayId, PlayerId, u64),
     Echo(usize, u32, u64),
@@ -318,7 +318,9 @@ impl SimulatedCluster {
                 };
                 self.push(after_ms, Due::Execute(nth, generation, id, request));
             }
-            NodeOutput::Wake(node) if !cut_from_bus => self.send(|| Due::Wake(node)),
+            NodeOutput::Arrivals(node, arrivals) if !cut_from_bus => {
+                self.send(|| Due::Arrivals(node, arrivals.clone()));
+            }
             NodeOutput::Route { gateway, route, .. } if !cut_from_bus => {
                 self.send(|| Due::Route(nth, gateway, route));
             }
@@ -387,11 +389,11 @@ impl SimulatedCluster {
                     node.on_unreachable(now_ms, target, number);
                 });
             }
-            Due::Wake(node) => {
+            Due::Arrivals(node, arrivals) => {
                 let process = &mut self.processes[node.0 as usize];
                 let now_ms = process.clock_ms(self.now_ms);
                 if let Some(node) = &mut process.node {
-                    node.on_wake(now_ms);
+                    node.on_arrivals(now_ms, &arrivals);
                 }
             }
             Due::Route(nth, gateway, route) => {
