@@ -27,6 +27,9 @@ struct Nodes {
     hand_offs: Vec<usize>,
     /// The reads of owners that were sent.
     owner_reads: usize,
+    /// The reads of arrivals and the adoptions that were sent.
+    arrival_reads: usize,
+    adoptions: Vec<usize>,
 }
 
 impl Nodes {
@@ -51,6 +54,8 @@ impl Nodes {
             mishap: Mishap::None,
             hand_offs: Vec::new(),
             owner_reads: 0,
+            arrival_reads: 0,
+            adoptions: Vec::new(),
         }
     }
 
@@ -82,6 +87,8 @@ impl Nodes {
                 mishap = std::mem::replace(&mut self.mishap, Mishap::None);
             }
             ClusterRequest::ReadPlayers { .. } => self.owner_reads += 1,
+            ClusterRequest::ReadArrivals { .. } => self.arrival_reads += 1,
+            ClusterRequest::Adopt { arrivals, .. } => self.adoptions.push(arrivals.len()),
             _ => {}
         }
         let reply = match mishap {
@@ -141,6 +148,55 @@ fn players_with_the_same_target_are_handed_off_together() {
         assert_eq!(nodes.nodes[0].stats().handed_off, 100);
         assert_eq!(nodes.nodes[0].stats().runs_ended, 0);
     }
+}
+
+#[test]
+fn hints_contain_the_arrivals_so_that_they_need_no_read() {
+    let mut nodes = started(64);
+    (nodes.arrival_reads, nodes.adoptions) = (0, Vec::new());
+    nodes.move_all(60);
+    nodes.play(5);
+    let (second, third) = (players()[..60].to_vec(), players()[60..].to_vec());
+    assert_eq!(nodes.live(), [Vec::new(), second, third]);
+    assert_eq!(
+        (nodes.arrival_reads, &nodes.adoptions[..]),
+        (0, &[60, 40][..])
+    );
+}
+
+#[test]
+fn players_that_are_being_adopted_are_not_adopted_again() {
+    let mut nodes = started(64);
+    let (first, to) = (PlayerId(1), nodes.nodes[1].run());
+    assert!(nodes.nodes[0].begin_move(first, to, nodes.now_ms));
+    let sent = nodes.nodes[0].poll(nodes.now_ms);
+    let hints = sent
+        .into_iter()
+        .flat_map(|output| nodes.dispatch(0, output));
+    let hints: Vec<NodeOutput> = hints.collect();
+    let [NodeOutput::Arrivals(node, arrivals)] = &hints[..] else {
+        panic!("{hints:?}");
+    };
+    assert_eq!(*node, to.node);
+    let adoptions = |node: &mut ClusterNode, now_ms| {
+        let sent = node.poll(now_ms).into_iter();
+        let sent = sent.filter_map(|output| match output {
+            NodeOutput::Store(id, request @ ClusterRequest::Adopt { .. }) => Some((id, request)),
+            _ => None,
+        });
+        sent.collect::<Vec<_>>()
+    };
+    let now_ms = nodes.now_ms;
+    nodes.nodes[1].on_arrivals(now_ms, arrivals);
+    let mut sent = adoptions(&mut nodes.nodes[1], now_ms);
+    // The hint is repeated before the reply.
+    nodes.nodes[1].on_arrivals(now_ms, arrivals);
+    let (id, request) = sent.pop().unwrap();
+    let reply = nodes.rows.execute(request, now_ms);
+    let outputs = nodes.nodes[1].on_reply(now_ms, id, reply);
+    assert_eq!(outputs, [NodeOutput::Adopted]);
+    assert_eq!(adoptions(&mut nodes.nodes[1], now_ms), []);
+    assert!(nodes.nodes[1].is_live(first, now_ms));
 }
 
 #[test]
