@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  node S                          row of the player              node T
-//!  Live ─ begin_move ─▶ Moving ──▶ owner T, epoch + 1 ◀── reads arrivals (after a wake-up, or every second)
+//!  Live ─ begin_move ─▶ Moving ──▶ owner T, epoch + 1 ◀── a hint with its arrivals, or a read every second
 //!                       Moved  ◀── adopted            ◀── adopt ─▶ Live ─▶ routes to all gateways
 //!                       (removed when it was adopted; taken back when T is late)
 //! ```

@@ -14,7 +14,7 @@ use crate::http_client::http_request;
 /// Between two reads of the metrics. What a gateway has counted since the last one is lost when it is killed.
 const READ_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The figure of the aim for hand-offs, in seconds.
+/// The time in which hand-offs are meant to end, in seconds.
 const AIM_S: f64 = 0.15;
 
 /// How many hand-offs took at most how long. The bounds are those of the metrics, in ascending order: numbers of seconds, and `+Inf`.
@@ -63,7 +63,7 @@ impl HandOffCounts {
         let aim = self.0.iter().find(|(bound, _)| *bound >= AIM_S);
         let share = aim.map_or(0.0, |(_, count)| 100.0 * *count as f64 / total as f64);
         Some(format!(
-            "freeze       p50 {}, p99 {} until the first packet of the new place; {share:.1} % of {total} within {AIM_S} s",
+            "freeze       p50 {}, p99 {} until the first packet of the new scene; {share:.1} % of {total} within {AIM_S} s",
             bound(0.5),
             bound(0.99)
         ))
