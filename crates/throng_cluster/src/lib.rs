@@ -16,8 +16,8 @@
 //! - A node counts the time of its heartbeat from when it sent the request, not from the reply.
 //! - A hand-off has no row of its own. It is stored in the player's row, where `adopted` belongs to the owner and the epoch.
 //! - Players who exchanged something unsaved are saved with the hand-off, in its transaction.
-//! - A late node is not dead. A node without a recent heartbeat pauses. Another node may declare it dead only after its own heartbeats were in
-//!   time for 3 s; then it may claim the players.
+//! - A late node is not dead. A node without a recent heartbeat pauses. Another node may declare it dead only after its own heartbeats had no
+//!   gap of more than 1 s for 3 s; then it may claim the players. So a short outage of the store kills no node.
 //! - A node that is not connected to the bus may be declared dead after 600 ms without a heartbeat instead of 1,500 ms. So it pauses earlier, too.
 //!
 //! | file | holds |
@@ -137,9 +137,9 @@ pub use presence::{
 };
 pub use request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_QUIET_AFTER_MS,
-    NODE_STEADY_AFTER_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS, NodeEntry, PlayerEntry,
-    QuietNode, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration, SceneEntry, SceneReply,
-    SceneRequest, SceneTable,
+    NODE_STEADY_AFTER_MS, NODE_STEADY_GAP_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS,
+    NodeEntry, PlayerEntry, QuietNode, RUNS_PER_PROCESS, RefusedWrite, SceneDeclaration,
+    SceneEntry, SceneReply, SceneRequest, SceneTable,
 };
 pub use request::{
     ClusterTicket, MATCH_KEPT_MS, MATCHER_ROLE, MatchEntry, MatchId, MatchReply, MatchRequest,

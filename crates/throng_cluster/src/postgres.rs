@@ -26,8 +26,8 @@ use self::scenes::execute_scene;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_QUIET_AFTER_MS,
-    NODE_STEADY_AFTER_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS, NodeEntry, QuietNode,
-    RUNS_PER_PROCESS, RefusedWrite,
+    NODE_STEADY_AFTER_MS, NODE_STEADY_GAP_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS,
+    NodeEntry, QuietNode, RUNS_PER_PROCESS, RefusedWrite,
 };
 use crate::store::{ClusterStore, ClusterStoreError};
 
@@ -99,7 +99,7 @@ impl PostgresRows {
         let rows = session
             .query(
                 "SELECT ARRAY[cluster_late_after_ms(), cluster_steady_after_ms(), cluster_quiet_after_ms(), cluster_unheard_after_ms(),
-                    cluster_steady_unheard_ms()]",
+                    cluster_steady_unheard_ms(), cluster_steady_gap_ms()]",
                 &[],
             )
             .map_err(ClusterStoreError::from)?;
@@ -110,11 +110,12 @@ impl PostgresRows {
             NODE_QUIET_AFTER_MS,
             NODE_UNHEARD_AFTER_MS,
             NODE_STEADY_UNHEARD_MS,
+            NODE_STEADY_GAP_MS,
         ];
         let expected = expected.map(|time_ms| time_ms as i64);
         if found != expected {
             let cause = format!(
-                "the times in ms after which nodes are late, steady, quiet, unheard, and steady for unheard ones are {found:?} here, expected \
+                "the times in ms after which nodes are late, steady, quiet, unheard, and steady for unheard ones, and of a gap, are {found:?} here, expected \
                  {expected:?}: the tables are those of another version"
             );
             return Err(ClusterStoreError::NotExecuted(cause));

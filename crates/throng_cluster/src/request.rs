@@ -32,9 +32,14 @@ pub use self::matches::{
 /// successful heartbeat.
 pub const NODE_LATE_AFTER_MS: u64 = 1_500;
 
-/// How long the heartbeats of a node must have been in time before it may declare others dead, in milliseconds. After an outage of the store, all
-/// nodes are late; in this time, they come back.
+/// How long the heartbeats of a node must have been without a gap ([`NODE_STEADY_GAP_MS`]) before it may declare others dead, in milliseconds.
+/// After an outage of the store, all nodes may be late; in this time, they come back.
 pub const NODE_STEADY_AFTER_MS: u64 = 3_000;
+
+/// A longer time between two heartbeats of a node, by the store's clock, is a gap, in milliseconds. An outage of the store that makes any node
+/// late takes at least [`NODE_LATE_AFTER_MS`] less the time between two heartbeats. It has to be a gap for all nodes, so that those whose
+/// heartbeats are just in time do not declare the others dead.
+pub const NODE_STEADY_GAP_MS: u64 = 1_000;
 
 /// A node whose heartbeat is older than this, by the store's clock, is quiet, in milliseconds. Other nodes then probe its connection to the bus
 /// ([`QuietNode`]).
@@ -151,8 +156,8 @@ pub enum ClusterRequest {
         epoch: u64,
     },
     /// Claims players of dead nodes and of earlier runs, up to a maximum number. They become arrivals. Before that, it declares all late nodes
-    /// dead, if the heartbeats of the caller were in time for [`NODE_STEADY_AFTER_MS`], and those that are not connected to the bus, if they were
-    /// in time for [`NODE_STEADY_UNHEARD_MS`]. The reply is [`ClusterReply::Claimed`].
+    /// dead, if the heartbeats of the caller had no gap for [`NODE_STEADY_AFTER_MS`], and those that are not connected to the bus, if they had
+    /// none for [`NODE_STEADY_UNHEARD_MS`]. The reply is [`ClusterReply::Claimed`].
     ClaimLate {
         /// The run that sends the request.
         run: NodeRun,
@@ -208,7 +213,7 @@ pub struct NodeEntry {
     pub run: NodeRun,
     /// Whether it has not ended and its heartbeat is in time. `false` for a late node, which may come back.
     pub is_alive: bool,
-    /// Whether it is alive, and its heartbeats have been in time for [`NODE_STEADY_AFTER_MS`].
+    /// Whether it is alive, and its heartbeats had no gap for [`NODE_STEADY_AFTER_MS`].
     pub is_steady: bool,
     /// The load that it has reported with its last heartbeat, in units of the game.
     pub load: u32,

@@ -16,8 +16,8 @@ use self::scenes::SceneRows;
 use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 use crate::request::{
     Arrival, ClusterReply, ClusterRequest, ClusterSave, NODE_LATE_AFTER_MS, NODE_QUIET_AFTER_MS,
-    NODE_STEADY_AFTER_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS, NodeEntry, PlayerEntry,
-    QuietNode, RUNS_PER_PROCESS, RefusedWrite,
+    NODE_STEADY_AFTER_MS, NODE_STEADY_GAP_MS, NODE_STEADY_UNHEARD_MS, NODE_UNHEARD_AFTER_MS,
+    NodeEntry, PlayerEntry, QuietNode, RUNS_PER_PROCESS, RefusedWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -181,7 +181,7 @@ impl ClusterRows {
         if run.run == row.run && row.is_dead {
             return Err(RefusedWrite::RunEnded);
         }
-        if run.run != row.run || is_late(row, now_ms) {
+        if run.run != row.run || is_older(row, NODE_STEADY_GAP_MS, now_ms) {
             row.steady_since_ms = now_ms;
         }
         (row.run, row.heartbeat_ms, row.is_dead) = (run.run, now_ms, false);

@@ -79,7 +79,7 @@ pub enum SceneRequest {
     /// Reads all nodes and all scenes.
     Read,
     /// Makes the caller the owner of a scene without an owner, or with a dead one. Before that, it declares the owner dead, if the owner is late
-    /// and the heartbeats of the caller were in time for [`NODE_STEADY_AFTER_MS`](crate::NODE_STEADY_AFTER_MS).
+    /// and the heartbeats of the caller had no gap for [`NODE_STEADY_AFTER_MS`](crate::NODE_STEADY_AFTER_MS).
     Claim {
         /// The run that sends the request.
         run: NodeRun,

@@ -183,6 +183,25 @@ fn nodes_come_back_after_an_outage_before_any_is_declared_dead() {
     assert_eq!(others.owner(PLAYER), Some((Some(run(2, 1)), 2)));
 }
 
+#[test]
+fn node_that_is_just_in_time_after_an_outage_declares_no_other_dead() {
+    let mut rows = two_nodes();
+    for now_ms in (300..=9_900).step_by(300) {
+        rows.execute(heartbeat(run(1, 1)), now_ms - 200);
+        rows.execute(heartbeat(run(2, 1)), now_ms);
+    }
+    // The store is away for less than 1.5 s, and the first node is late.
+    for now_ms in (11_300..=14_300).step_by(300) {
+        rows.execute(heartbeat(run(2, 1)), now_ms);
+        assert_eq!(claim_unheard(&mut rows, &[], now_ms).0, 0, "{now_ms}");
+    }
+    let mut dead = rows.clone();
+    let returned = rows.execute(heartbeat(run(1, 1)), 14_301);
+    assert_eq!(returned, ClusterReply::Done);
+    assert_eq!(claim_unheard(&mut rows, &[], 14_301).0, 0);
+    assert_eq!(claim_unheard(&mut dead, &[], 14_301).0, 2);
+}
+
 /// Claims for the second node. Returns the number of claimed players, and the quiet nodes.
 fn claim_unheard(
     rows: &mut ClusterRows,
