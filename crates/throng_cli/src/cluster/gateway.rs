@@ -26,7 +26,7 @@ use crate::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 const CLOSE_TIME: Duration = Duration::from_millis(200);
 
 /// A client that hears nothing for a few times as long can try another gateway. While its node is away, a client gets no other packets.
-const KEEP_ALIVE_US: u64 = 200_000;
+const KEEP_ALIVE_US: u64 = 100_000;
 
 /// How long after its expiry the token of a client lets it resume its session here after its own gateway has died, in seconds: a day.
 const LATE_RESUME_S: u64 = 86_400;

@@ -18,8 +18,8 @@ const TOKEN_TIMES_S: (u64, i32) = (60, 2);
 /// How near a player comes to a goal, in metres.
 const ARRIVED_M: f32 = 1.0;
 
-/// Silence of the gateway after which a client tries the next one. A gateway sends something every 200 ms.
-const SILENCE: Duration = Duration::from_millis(500);
+/// Silence of the gateway after which a client tries the next one. A gateway sends something every 100 ms.
+const SILENCE: Duration = Duration::from_millis(400);
 
 /// Between two attempts to connect again.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
