@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use throng_core::ids::PlayerId;
 
+use self::gateways::QueuedRoute;
 use self::held_player::{HeldPlayers, HeldState};
 use self::quiet_nodes::QuietNodes;
 use self::reports::ReportSource;
@@ -101,7 +102,7 @@ pub struct NodeSettings {
     pub handed_off_players_max: usize,
     /// The time between two reads while a reply is expected, and before a request is repeated because the store is away.
     pub busy_read_interval_ms: u64,
-    /// The time between two reads of arrivals without a wake-up: a wake-up may be lost.
+    /// The time between two reads of arrivals without a hint: a hint may be lost.
     pub idle_read_interval_ms: u64,
     /// The time after a hand-off when a player that was not adopted is taken back, if its new node is late.
     pub take_back_after_ms: u64,
@@ -172,16 +173,6 @@ pub struct NodeStats {
     pub pauses: u64,
     /// Runs that ended because the store had declared them dead or refused one of their writes.
     pub runs_ended: u64,
-}
-
-/// A route that a gateway has not acknowledged.
-#[derive(Clone, Copy, Debug)]
-struct QueuedRoute {
-    route: PlayerRoute,
-    /// When this node froze the player to hand it off.
-    frozen_since_ms: Option<u64>,
-    /// When it is sent next.
-    next_ms: u64,
 }
 
 /// A node. It has no clock: all times are those of its caller, in milliseconds of a monotonic clock.
@@ -433,14 +424,6 @@ impl ClusterNode {
         }
     }
 
-    /// Handles the acknowledgement of a gateway: it knows the route of a player with this epoch.
-    pub fn on_route_acknowledged(&mut self, gateway: GatewayId, player: PlayerId, epoch: u64) {
-        let sent = self.routes.get(&(gateway, player));
-        if sent.is_some_and(|sent| epoch >= sent.route.epoch) {
-            self.routes.remove(&(gateway, player));
-        }
-    }
-
     /// Does the work that is due at this time. Call it at least once per tick.
     pub fn poll(&mut self, now_ms: u64) -> Vec<NodeOutput> {
         if self.is_superseded {
@@ -683,47 +666,6 @@ impl ClusterNode {
                 unheard: self.quiet_nodes.unheard(),
             };
             self.send(RequestWork::ClaimLate, request, now_ms, outputs);
-        }
-    }
-
-    fn send_routes(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        for ((gateway, _), queued) in &mut self.routes {
-            if now_ms >= queued.next_ms {
-                queued.next_ms = now_ms + self.settings.route_interval_ms;
-                let frozen_ms = queued.frozen_since_ms;
-                let frozen_ms = frozen_ms.map(|since| now_ms.saturating_sub(since));
-                outputs.push(NodeOutput::Route {
-                    gateway: *gateway,
-                    route: queued.route,
-                    frozen_ms: frozen_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
-                });
-            }
-        }
-    }
-
-    /// Queues a route to this node for all gateways.
-    fn route(&mut self, player: PlayerId, epoch: u64) {
-        self.route_to(player, (epoch, self.run.node), None);
-    }
-
-    /// Queues a route to the node that has a player for all gateways. `frozen_since_ms`: this node has handed the player off.
-    fn route_to(
-        &mut self,
-        player: PlayerId,
-        (epoch, node): (u64, ClusterNodeId),
-        frozen_since_ms: Option<u64>,
-    ) {
-        for &gateway in &self.gateways {
-            let queued = QueuedRoute {
-                route: PlayerRoute {
-                    player,
-                    epoch,
-                    node,
-                },
-                frozen_since_ms,
-                next_ms: 0,
-            };
-            self.routes.insert((gateway, player), queued);
         }
     }
 }

@@ -144,11 +144,7 @@ pub(super) fn of_node(
                 ("gateway_lost", clients.lost),
             ],
         ),
-        histogram(
-            "throng_node_input_seconds",
-            "Time of inputs from their arrival at a gateway to their arrival at this node: their wait at the gateway, and half of the round trip.",
-            port.input_times(),
-        ),
+        of_inputs(port.input_times()),
     ];
     let messages = driver.with_messages(|messenger, _, _| messenger.stats());
     families.extend(of_messages(messages));
@@ -158,6 +154,15 @@ pub(super) fn of_node(
     let (bus, links) = (driver.bus_stats(), port.link_stats());
     families.extend(of_bus(bus, links, &driver.peers()));
     families
+}
+
+/// How long inputs took from a gateway to this node.
+fn of_inputs(times: CountedTimes) -> MetricFamily {
+    histogram(
+        "throng_node_input_seconds",
+        "Time of inputs from their arrival at a gateway to their arrival at this node: their wait at the gateway, and half of the round trip.",
+        times,
+    )
 }
 
 fn histogram(name: &'static str, help: &'static str, times: CountedTimes) -> MetricFamily {

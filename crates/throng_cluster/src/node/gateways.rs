@@ -1,9 +1,21 @@
 //! What a node reports to others: its load, and routes to its players.
 
+use throng_core::ids::PlayerId;
+
 use super::held_player::HeldState;
-use super::{ClusterNode, QueuedRoute};
-use crate::ids::GatewayId;
+use super::{ClusterNode, NodeOutput};
+use crate::ids::{ClusterNodeId, GatewayId};
 use crate::routes::PlayerRoute;
+
+/// A route that a gateway has not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueuedRoute {
+    route: PlayerRoute,
+    /// When this node froze the player to hand it off.
+    frozen_since_ms: Option<u64>,
+    /// When it is sent next.
+    next_ms: u64,
+}
 
 impl ClusterNode {
     /// Its load, as it was set last.
@@ -41,14 +53,61 @@ impl ClusterNode {
         self.gateways.retain(|known| *known != gateway);
         self.routes.retain(|(to, _), _| *to != gateway);
     }
+
+    /// Handles the acknowledgement of a gateway: it knows the route of a player with this epoch.
+    pub fn on_route_acknowledged(&mut self, gateway: GatewayId, player: PlayerId, epoch: u64) {
+        let sent = self.routes.get(&(gateway, player));
+        if sent.is_some_and(|sent| epoch >= sent.route.epoch) {
+            self.routes.remove(&(gateway, player));
+        }
+    }
+
+    pub(super) fn send_routes(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
+        for ((gateway, _), queued) in &mut self.routes {
+            if now_ms >= queued.next_ms {
+                queued.next_ms = now_ms + self.settings.route_interval_ms;
+                let frozen_ms = queued.frozen_since_ms;
+                let frozen_ms = frozen_ms.map(|since| now_ms.saturating_sub(since));
+                outputs.push(NodeOutput::Route {
+                    gateway: *gateway,
+                    route: queued.route,
+                    frozen_ms: frozen_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
+                });
+            }
+        }
+    }
+
+    /// Queues a route to this node for all gateways.
+    pub(super) fn route(&mut self, player: PlayerId, epoch: u64) {
+        self.route_to(player, (epoch, self.run.node), None);
+    }
+
+    /// Queues a route to the node that has a player for all gateways. `frozen_since_ms`: this node has handed the player off.
+    pub(super) fn route_to(
+        &mut self,
+        player: PlayerId,
+        (epoch, node): (u64, ClusterNodeId),
+        frozen_since_ms: Option<u64>,
+    ) {
+        for &gateway in &self.gateways {
+            let queued = QueuedRoute {
+                route: PlayerRoute {
+                    player,
+                    epoch,
+                    node,
+                },
+                frozen_since_ms,
+                next_ms: 0,
+            };
+            self.routes.insert((gateway, player), queued);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use throng_core::ids::PlayerId;
-
     use super::*;
-    use crate::{ClusterReply, ClusterRequest, ClusterRows, NodeOutput, NodeSettings};
+    use crate::{ClusterReply, ClusterRequest, ClusterRows, NodeSettings};
 
     /// Polls the node, whose requests are executed at once. Returns the routes that it sends.
     fn routes(

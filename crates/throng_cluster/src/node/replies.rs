@@ -71,7 +71,7 @@ impl ClusterNode {
         }
     }
 
-    /// Handles the reply to a request. Returns wake-ups to send.
+    /// Handles the reply to a request. Returns what has to be sent.
     pub fn on_reply(&mut self, now_ms: u64, id: RequestId, reply: ClusterReply) -> Vec<NodeOutput> {
         let Some((sent_ms, work)) = self.requests.take(id) else {
             return Vec::new();
@@ -325,7 +325,7 @@ impl ClusterNode {
         }
     }
 
-    /// Handles the row of a player that this node holds. Returns the node of the new owner if that has received no wake-up.
+    /// Handles the row of a player that this node holds. Returns the node of the new owner if that has not adopted the player.
     fn on_owner(&mut self, entry: &PlayerEntry) -> Option<ClusterNodeId> {
         let (player, owner, epoch) = (entry.player, entry.owner, entry.epoch);
         let held = self.players.0.get(&player);

@@ -184,7 +184,7 @@ fn nodes_come_back_after_an_outage_before_any_is_declared_dead() {
 }
 
 #[test]
-fn node_that_is_just_in_time_after_an_outage_declares_no_other_dead() {
+fn node_in_time_after_a_short_outage_declares_no_other_dead() {
     let mut rows = two_nodes();
     for now_ms in (300..=9_900).step_by(300) {
         rows.execute(heartbeat(run(1, 1)), now_ms - 200);

@@ -286,7 +286,7 @@ fn client_follows_the_route_of_its_player() {
 }
 
 #[test]
-fn hand_offs_are_measured_from_the_freeze_to_the_first_packet_of_the_scene() {
+fn hand_offs_are_measured_to_the_first_packet_of_the_scene() {
     let mut rig = GatewayRig::new();
     let (mut first, mut second) = (rig.node(1), rig.node(2));
     let (_, at_first) = rig.welcome_client(&mut first);
