@@ -318,8 +318,8 @@ fn db_commands_print_the_same_for_server_and_file() {
     assert_eq!((of_server.code, of_server.out), (0, dumped.out));
     // File and server count their schema versions separately.
     let of_file_schema = |text: String| {
-        text.replace("schema      8", "schema      3")
-            .replace("\"schema\":8", "\"schema\":3")
+        text.replace("schema      9", "schema      3")
+            .replace("\"schema\":9", "\"schema\":3")
     };
     for arguments in [&["db", "check"][..], &["db", "check", "--json"]] {
         let [of_file, of_server] = [&file, &url].map(|store| {
