@@ -382,7 +382,8 @@ impl ClusterNode {
             return false;
         };
         if held.state == HeldState::Live {
-            held.state = HeldState::Leaving;
+            // A hand-off before that has failed.
+            (held.state, held.frozen_since_ms) = (HeldState::Leaving, None);
         }
         self.log_outs.insert(player);
         true

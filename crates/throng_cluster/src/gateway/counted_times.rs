@@ -37,7 +37,7 @@ impl CountedTimes {
     pub fn add(&mut self, ms: u64) {
         let nth = self.bounds_ms.partition_point(|bound| *bound < ms);
         self.counts[nth] += 1;
-        self.sum_ms += ms;
+        self.sum_ms = self.sum_ms.saturating_add(ms);
     }
 
     /// The number of times.
@@ -77,5 +77,7 @@ mod tests {
         let below = times.cumulative_s().map(|(_, below)| below);
         assert_eq!(below, [2, 3, 4, 5, 6, 6, 6, 6, 6, 7]);
         assert_eq!((times.count(), times.sum_s()), (8, 2.028));
+        times.add(u64::MAX);
+        assert_eq!(times.count(), 9);
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct HeldPlayer {
     /// Players that exchanged something with it since then.
     pub joined: BTreeSet<PlayerId>,
     pub state: HeldState,
-    /// When its hand-off began.
+    /// When its last hand-off began; `None` if it logs out instead.
     pub frozen_since_ms: Option<u64>,
 }
 
