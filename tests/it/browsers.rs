@@ -126,7 +126,9 @@ fn web_clients_walk_and_mirror_the_server() {
             .collect();
         rig.walk_and_stop(&mut clients);
         let stats = rig.stats();
-        rig.await_connection_stats(&mut clients);
+        if shards == 0 {
+            rig.await_connection_stats(&mut clients);
+        }
         assert_eq!(
             (stats.clients, stats.clients_accepted, stats.lost),
             (12, 12, 0)
@@ -586,10 +588,11 @@ fn local_page_logs_in_with_the_public_test_key() {
         .map(|at| u8::from_str_radix(&digits[at..at + 2], 16))
         .collect();
     let token = ConnectToken::from_bytes(&bytes.unwrap()).unwrap();
-    let _client = WebClient::connect(address, request(&token));
+    let client = WebClient::connect(address, request(&token));
     rig.step_until("the client is accepted", |rig| {
         rig.stats().clients_accepted == 1
     });
+    drop(client);
     // Another token for the same guest; none for a player of the game, and none for requests with another host.
     let again = format!("/token?player={player}");
     assert_eq!(post(address, &again, &host).0, 200);

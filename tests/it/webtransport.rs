@@ -72,6 +72,15 @@ impl Browser {
     }
 }
 
+impl Drop for Browser {
+    /// Closes all connections, so that the server does not wait for them when it stops.
+    fn drop(&mut self) {
+        self.endpoint.close(0u8.into(), b"");
+        let closed = async { timeout(Duration::from_secs(1), self.endpoint.wait_idle()).await };
+        let _ = self.runtime.block_on(closed);
+    }
+}
+
 fn certificate(rig: &WebTestServer) -> [u8; 32] {
     let web = rig.server.world().resource::<WebListener>();
     web.certificate_sha256()
@@ -405,6 +414,7 @@ fn client_that_never_acknowledges_is_dropped_without_blocking() {
                 ..WebTransportSettings::default().endpoint
             };
             settings.web.read_timeout_us = unread_us_max;
+            settings.web.linger_us = 100_000;
             settings.web.webtransport = Some(WebTransportSettings {
                 endpoint,
                 ..WebTransportSettings::default()

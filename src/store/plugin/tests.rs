@@ -17,7 +17,7 @@ use throng_store::testing::HookedSource;
 use super::*;
 use crate::inbox::ConnectionInfo;
 use crate::session::{ControlledBy, Sessions, TransportHandle, connect};
-use crate::sim::clock;
+use crate::sim::{clock, single_threaded};
 use crate::store::{
     ClaimTerms, FaultShares, FaultySource, LeaseTableSettings, MemoryDisk, PlayerStoreError,
     RegistrationTerms, StoreBackend, StoreError, StoreFactory,
@@ -84,6 +84,8 @@ fn game_with(source: impl StoreFactory + 'static, settings: PlayerStoreSettings)
         .unwrap();
     app.finish();
     app.cleanup();
+    // Ten minutes of ticks in a small world: waking threads for each system would take most of the time.
+    single_threaded(&mut app);
     clock::one_tick_per_update(&mut app);
     app
 }

@@ -161,6 +161,8 @@ impl Rig {
             .replicate::<Score>();
         let stance = spec("stance", 4).at(SendRate::EveryTick);
         let stance = app.try_replicate_marked(stance, |stance: &Stance| stance.0);
+        // Small worlds: waking threads for each system would take most of the time.
+        crate::sim::single_threaded(&mut app);
         crate::sim::clock::one_tick_per_update(&mut app);
         let mirrors = Mirrors::default();
         app.world_mut()

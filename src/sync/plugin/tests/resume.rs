@@ -115,6 +115,7 @@ impl Comeback {
         app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
         let health = AttributeSpec::new("health", 1, Encoding::Varint).at(SendRate::EveryTick);
         app.replicate_field(health, Health::value);
+        crate::sim::single_threaded(&mut app);
         crate::sim::clock::one_tick_per_update(&mut app);
         app.insert_resource(SyncSettings {
             resume_buffer_bytes_max,
