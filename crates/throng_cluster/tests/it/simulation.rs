@@ -29,7 +29,8 @@ fn players_move_between_nodes_without_faults() {
     assert!(handed_off > 10 * PLAYERS, "{handed_off} hand-offs");
 }
 
-/// `THRONG_HAND_OFFS=1000000 cargo test -p throng_cluster --test simulation` runs until that number of hand-offs is reached.
+/// `THRONG_HAND_OFFS=1000000 cargo test --release -p throng_cluster --test it no_fault_loses` runs until that number of hand-offs is
+/// reached.
 #[test]
 fn no_fault_loses_or_doubles_a_player_or_an_item() {
     let wanted = std::env::var("THRONG_HAND_OFFS").ok();
