@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bevy_ecs::prelude::*;
-use glam::Vec2;
 use crate::patience::{RowClock, connect_nats};
 use crate::servers::NatsServer;
+use bevy_ecs::prelude::*;
+use glam::Vec2;
 use throng::prelude::*;
 use throng::sync::compare_mirror;
 use throng_client::{Client, ClientSettings};

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use crate::patience::{RowClock, connect_nats, patient_messages};
+use crate::servers::NatsServer;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use crate::patience::{RowClock, connect_nats, patient_messages};
-use crate::servers::NatsServer;
 use throng::prelude::*;
 use throng::world::{GuildId, Parties, PartyId, SceneSpec, open_scene};
 use throng_cluster::{

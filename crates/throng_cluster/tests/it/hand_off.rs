@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bevy_app::{App, FixedMain};
-use bevy_ecs::prelude::*;
 use crate::patience::{RowClock, connect_nats};
 use crate::servers::NatsServer;
+use bevy_app::{App, FixedMain};
+use bevy_ecs::prelude::*;
 use throng_cluster::{
     BusPeer, ClusterKey, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply,
     ClusterRequest, ClusterStore, ClusterStoreError, DriverSettings, DriverStartError,

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
+use crate::patience::RowClock;
 use bevy_app::{App, FixedMain};
 use bevy_ecs::prelude::*;
-use crate::patience::RowClock;
 use throng_cluster::{
     BusPeer, ClusterKey, ClusterModeSettings, ClusterPlayers, ClusterPlugin, ClusterRecord,
     ClusterStore, DriverSettings, DriverStartError, FrozenPlayer, LocalBus, MatchAssigned,

@@ -8,9 +8,9 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use crate::patience::connect_nats;
 use crate::servers::NatsServer;
+use futures_util::StreamExt;
 use throng_cluster::{
     BUS_VERSION, BusConnectError, BusEvent, BusPeer, BusRefusal, BusSendError, ClusterKey,
     ClusterNodeId, GatewayId, MessageBus, NatsSettings, NatsTransport,

@@ -8,10 +8,10 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
+use crate::patience::{RowClock, patient_messages};
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use crate::patience::{RowClock, patient_messages};
 use throng::outbox::PacketSink;
 use throng::prelude::*;
 use throng::session::{ConnectionInfo, connect, control};

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use crate::patience::{RowClock, patient_messages};
 use bevy_app::{App, FixedMain, FixedUpdate};
 use bevy_ecs::prelude::*;
-use crate::patience::{RowClock, patient_messages};
 use throng_cluster::{
     BusPeer, ClusterAnnounced, ClusterAnnouncement, ClusterKey, ClusterPlayers, ClusterPlugin,
     ClusterRecord, ClusterReply, ClusterRequest, ClusterStore, DriverSettings, LocalBus,

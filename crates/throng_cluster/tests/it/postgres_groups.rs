@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 use std::thread;
 
+use crate::servers::rows::{
+    PLAYERS, done, execute_both, heartbeat, opened, requests_wanted, started,
+};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use crate::servers::rows::{PLAYERS, done, execute_both, heartbeat, opened, requests_wanted, started};
 use throng_cluster::{
     ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, GroupChange, GroupId, GroupKind,
     GroupReply, GroupRequest, NodeRun, PlayerGroup, PostgresRows, RefusedGroup,

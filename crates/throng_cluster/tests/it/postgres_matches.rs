@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 use std::thread;
 
+use crate::servers::rows::{PLAYERS, execute_both, name_of, opened, requests_wanted, started};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use crate::servers::rows::{PLAYERS, execute_both, name_of, opened, requests_wanted, started};
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, ClusterTicket, MATCHER_ROLE,
     MatchId, MatchReply, MatchRequest, MatchState, NewMatch, NodeRun, PostgresRows, RefusedMatch,

@@ -10,11 +10,11 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use crate::servers::rows::{
     TIMEOUT, done, execute_both, heartbeat, name_of, opened, quiet_nodes, requests_wanted, started,
 };
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
     Arrival, ClusterNodeId, ClusterRecord, ClusterReply, ClusterRequest, ClusterRows, ClusterSave,
     ClusterStore, ClusterStoreError, GatewayClients, NodeReport, NodeRun, PostgresRows, QuietNode,

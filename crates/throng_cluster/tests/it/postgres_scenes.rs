@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::thread;
 
+use crate::servers::rows::{execute_both, heartbeat, name_of, opened, requests_wanted, started};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use crate::servers::rows::{execute_both, heartbeat, name_of, opened, requests_wanted, started};
 use throng_cluster::{
     ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, NodeRun, PostgresRows,
     SceneDeclaration, SceneReply, SceneRequest, SceneTable,

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::patience::RowClock;
 use bevy_app::{App, FixedMain, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::prelude::*;
-use crate::patience::RowClock;
 use throng_cluster::{
     BusPeer, ClusterKey, ClusterPlayer, ClusterPlayers, ClusterPlugin, ClusterRecord, ClusterReply,
     ClusterRequest, ClusterScenes, ClusterStore, ClusterStoreError, ClusterSystems, DriverSettings,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use throng_cluster::{MatchState, TicketId};
 use throng_core::ids::PlayerId;
 
-use crate::simulation::faults::FaultRates;
 use crate::match_simulation::world::{MatchCluster, NODES};
+use crate::simulation::faults::FaultRates;
 
 fn steps(cluster: &mut MatchCluster, duration_ms: u64) {
     let until_ms = cluster.now_ms + duration_ms;

@@ -17,8 +17,8 @@ use throng_cluster::{
 use throng_core::ids::PlayerId;
 use throng_matchmaking::{GroupModeSettings, MatchModeSettings};
 
-use crate::simulation::faults::FaultRates;
 use crate::match_simulation::ledger::Ledger;
+use crate::simulation::faults::FaultRates;
 
 pub const PLAYERS: u64 = 40;
 pub const NODES: usize = 4;
