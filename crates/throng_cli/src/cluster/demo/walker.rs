@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use glam::Vec2;
 use throng::net::TokenKey;
-use throng_client::{Client, ClientSettings, ClientStartError, ControlState, Mirror};
+use throng_client::{Client, ClientError, ClientSettings, ClientStartError, ControlState, Mirror};
 
 use crate::CliError;
 use crate::cluster::world::{PLACE_WAITING, Place, WorldFile, WorldScene};
@@ -57,6 +57,8 @@ pub(super) struct DemoWalker {
     is_halted: bool,
     retry_at: Option<Instant>,
     attempts: u32,
+    /// Its token does not let it resume any more.
+    needs_token: bool,
 }
 
 fn connect(player: u64, gateways: &[SocketAddr], key: TokenKey) -> Result<Client, CliError> {
@@ -79,6 +81,7 @@ impl DemoWalker {
             is_halted: false,
             retry_at: None,
             attempts: 0,
+            needs_token: false,
         })
     }
 
@@ -113,6 +116,8 @@ impl DemoWalker {
             if self.attempts == 0 {
                 events.push(DemoWalkerEvent::Disconnected(error.to_string()));
             }
+            // A refusal ends the session and uses up the token.
+            self.needs_token |= matches!(error, ClientError::Refused(_));
             self.retry_at = Some(now + RETRY_DELAY);
             return Ok(());
         }
@@ -143,10 +148,11 @@ impl DemoWalker {
         result.map_err(|error| CliError::new(format!("client {}: {error}", self.player)))
     }
 
-    /// Resumes with the token it has, then with new ones. The gateway that has ended the connection is tried last.
+    /// Resumes with the token it has, unless it was refused, then with new ones. The gateway that has ended the connection is tried last.
     fn connect_again(&mut self) -> Result<(), CliError> {
         self.attempts += 1;
-        if self.attempts == 1 && self.client.resume_elsewhere().is_ok() {
+        let needs_token = std::mem::take(&mut self.needs_token);
+        if self.attempts == 1 && !needs_token && self.client.resume_elsewhere().is_ok() {
             return Ok(());
         }
         // Another gateway first each time.
