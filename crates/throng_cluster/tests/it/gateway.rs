@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::patience::{RowClock, connect_nats};
-use crate::servers::NatsServer;
 use throng_cluster::{
     BusPeer, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore, DriverSettings,
     DriverStartError, GatewayId, GatewayPort, GatewaySettings, GatewaySink, LinkSettings,
@@ -24,6 +22,9 @@ use throng_net::{
     ServerHandshakeSettings, ServerSocket, TokenClaims, UdpClient, UdpServer, UdpSettings,
 };
 use throng_protocol::wire::{Channel, ClientId};
+
+use crate::patience::{RowClock, connect_nats};
+use crate::servers::NatsServer;
 
 /// Rounds of 2 ms or more after which a condition counts as never met.
 const ROUNDS_MAX: u32 = 30_000;

@@ -7,8 +7,6 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::patience::{RowClock, connect_nats};
-use crate::servers::NatsServer;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::prelude::*;
@@ -24,6 +22,9 @@ use throng_net::{
     ConnectToken, PROTOCOL_ID, SecretKey, ServerHandshake, ServerHandshakeSettings, ServerSocket,
     TokenClaims, UdpServer, UdpSettings,
 };
+
+use crate::patience::{RowClock, connect_nats};
+use crate::servers::NatsServer;
 
 /// Many more ticks than any test needs.
 const TICKS_MAX: u32 = 10_000;

@@ -8,8 +8,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::patience::{RowClock, connect_nats, patient_messages};
-use crate::servers::NatsServer;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -24,6 +22,9 @@ use throng_cluster::{
     attach_node,
 };
 use throng_store::testing::{TestSchema, postgres_url};
+
+use crate::patience::{RowClock, connect_nats, patient_messages};
+use crate::servers::NatsServer;
 
 /// Rounds of 2 ms or more after which a condition counts as never met.
 const ROUNDS_MAX: u32 = 30_000;

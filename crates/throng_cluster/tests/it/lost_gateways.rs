@@ -1,13 +1,14 @@
 //! Promise: a client that loses its connection while its player is handed to another node resumes with the token of the former node, at
 //! any gateway.
 
-use crate::play::client::TestClient;
-use crate::play::nodes::{Carrier, Gold, PLAYER};
-use crate::play::{Cluster, GATEWAY};
 use bevy_ecs::prelude::*;
 use throng::prelude::*;
 use throng_client::ClientEvent;
 use throng_cluster::{ClusterNodeId, GatewayId, LocalBus};
+
+use crate::play::client::TestClient;
+use crate::play::nodes::{Carrier, Gold, PLAYER};
+use crate::play::{Cluster, GATEWAY};
 
 const GOLD: u16 = 300;
 

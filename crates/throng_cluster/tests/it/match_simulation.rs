@@ -4,8 +4,9 @@ mod ledger;
 mod scenarios;
 mod world;
 
-use crate::simulation::faults::FaultRates;
 use world::{MatchCluster, MatchFigures};
+
+use crate::simulation::faults::FaultRates;
 
 /// Runs with faults for `faulty_ms`, then without, and checks that all tickets were matched and all players are at home.
 fn play(seed: u64, rates: FaultRates, faulty_ms: u64) -> MatchFigures {

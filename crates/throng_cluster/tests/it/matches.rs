@@ -3,7 +3,6 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::patience::RowClock;
 use bevy_app::{App, FixedMain};
 use bevy_ecs::prelude::*;
 use throng_cluster::{
@@ -15,6 +14,8 @@ use throng_cluster::{
 };
 use throng_core::ids::PlayerId;
 use throng_matchmaking::MatchModeSettings;
+
+use crate::patience::RowClock;
 
 /// Rounds of 2 ms or more after which a condition counts as never met.
 const ROUNDS_MAX: u32 = 30_000;

@@ -4,15 +4,16 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::play::nodes::{Carrier, Gold, PLAYER};
-use crate::play::{Cluster, GATEWAY};
-use crate::servers::NatsServer;
 use throng::prelude::*;
 use throng_client::ClientEvent;
 use throng_cluster::{
     ClientMessageChannels, ClusterAnnouncement, ClusterPlayers, ClusterSessionsSettings,
     FrozenPlayer, LocalBus, NatsSettings, PlayerMessageRequest,
 };
+
+use crate::play::nodes::{Carrier, Gold, PLAYER};
+use crate::play::{Cluster, GATEWAY};
+use crate::servers::NatsServer;
 
 /// Hands the player back and forth between the nodes `moves` times (an even number), and then crashes a node.
 fn play(carrier: Carrier, moves: usize) {

@@ -8,13 +8,14 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::patience::connect_nats;
-use crate::servers::NatsServer;
 use futures_util::StreamExt;
 use throng_cluster::{
     BUS_VERSION, BusConnectError, BusEvent, BusPeer, BusRefusal, BusSendError, ClusterKey,
     ClusterNodeId, GatewayId, MessageBus, NatsSettings, NatsTransport,
 };
+
+use crate::patience::connect_nats;
+use crate::servers::NatsServer;
 
 /// Timeout for events that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -8,7 +8,6 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use crate::patience::{RowClock, patient_messages};
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -29,6 +28,8 @@ use throng_cluster::{
     SharedRows, attach_node,
 };
 use throng_protocol::mirror::Mirror;
+
+use crate::patience::{RowClock, patient_messages};
 
 /// Rounds of 2 ms or more after which a condition counts as never met.
 const ROUNDS_MAX: u32 = 30_000;

@@ -11,10 +11,11 @@ use throng::session::SessionStats;
 use throng_client::{ClientEvent, ControlState};
 use throng_cluster::{ClusterNodeId, ClusterPlayers, GatewayId, PlayerMove};
 
-use crate::patience::RowClock;
 use client::TestClient;
 use gateway::Gateway;
 use nodes::{Carrier, Engines, GOLD, Node, PLAYER, SwitchedStore};
+
+use crate::patience::RowClock;
 
 /// Many more rounds than any test needs.
 const ROUNDS_MAX: u32 = 20_000;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::patience::{RowClock, patient_messages};
 use bevy_app::{App, FixedMain, FixedUpdate};
 use bevy_ecs::prelude::*;
 use throng_cluster::{
@@ -21,6 +20,8 @@ use throng_cluster::{
 use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
+
+use crate::patience::{RowClock, patient_messages};
 
 /// Rounds of 2 ms or more after which a condition counts as never met.
 const ROUNDS_MAX: u32 = 30_000;

@@ -7,9 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 use std::thread;
 
-use crate::servers::rows::{
-    PLAYERS, done, execute_both, heartbeat, opened, requests_wanted, started,
-};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -19,6 +16,10 @@ use throng_cluster::{
 };
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
+
+use crate::servers::rows::{
+    PLAYERS, done, execute_both, heartbeat, opened, requests_wanted, started,
+};
 
 fn execute(rows: &mut PostgresRows, request: GroupRequest) -> GroupReply {
     match rows.execute_at(&ClusterRequest::Group(request), Some(0)) {

@@ -5,7 +5,6 @@
 
 use std::thread;
 
-use crate::servers::rows::{done, opened, started};
 use throng_cluster::{
     Arrival, ClusterRecord, ClusterReply, ClusterRequest, ClusterSave, ClusterStore, NodeRun,
     PlayerEntry, PostgresRows,
@@ -13,6 +12,8 @@ use throng_cluster::{
 use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
+
+use crate::servers::rows::{done, opened, started};
 
 /// As of a player of `throng node`.
 const RECORD_BYTES: usize = 120;

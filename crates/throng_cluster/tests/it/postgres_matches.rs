@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 use std::thread;
 
-use crate::servers::rows::{PLAYERS, execute_both, name_of, opened, requests_wanted, started};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
@@ -18,6 +17,8 @@ use throng_cluster::{
 };
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
+
+use crate::servers::rows::{PLAYERS, execute_both, name_of, opened, requests_wanted, started};
 
 fn request(rows: &mut PostgresRows, request: MatchRequest, at_ms: u64) -> MatchReply {
     match rows.execute_at(&ClusterRequest::Match(request), Some(at_ms)) {

@@ -3,7 +3,6 @@
 //! The server is that of `THRONG_POSTGRES`; without it nothing is tested: `.ci/with_postgres cargo test -p throng_cluster` starts one.
 //! Every test has its own schema there.
 
-use crate::servers::rows::opened;
 use throng_cluster::{
     Arrival, ClusterOverview, ClusterRecord, ClusterReply, ClusterRequest, ClusterSave,
     ClusterStore, ClusterTicket, GatewayClients, HandOffOverview, MatchCounts, MatchReply,
@@ -12,6 +11,8 @@ use throng_cluster::{
 };
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
+
+use crate::servers::rows::opened;
 
 /// Executes a request at the server's time.
 fn execute(rows: &mut PostgresRows, request: ClusterRequest) -> ClusterReply {

@@ -10,9 +10,6 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use crate::servers::rows::{
-    TIMEOUT, done, execute_both, heartbeat, name_of, opened, quiet_nodes, requests_wanted, started,
-};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
@@ -23,6 +20,10 @@ use throng_cluster::{
 use throng_core::ids::PlayerId;
 use throng_store::PostgresSource;
 use throng_store::testing::{Operator, TestSchema, postgres_url};
+
+use crate::servers::rows::{
+    TIMEOUT, done, execute_both, heartbeat, name_of, opened, quiet_nodes, requests_wanted, started,
+};
 
 const PLAYERS: [PlayerId; 6] = [
     PlayerId(0),

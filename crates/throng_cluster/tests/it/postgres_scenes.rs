@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::thread;
 
-use crate::servers::rows::{execute_both, heartbeat, name_of, opened, requests_wanted, started};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
@@ -15,6 +14,8 @@ use throng_cluster::{
     SceneDeclaration, SceneReply, SceneRequest, SceneTable,
 };
 use throng_store::testing::{Operator, TestSchema, postgres_url};
+
+use crate::servers::rows::{execute_both, heartbeat, name_of, opened, requests_wanted, started};
 
 /// In the order of their bytes, which is not that of a dictionary.
 const NAMES: [&str; 6] = ["", "Town", "cave", "cave-2", "cave2", "über'\"; --"];

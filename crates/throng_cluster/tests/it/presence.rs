@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::patience::{RowClock, connect_nats};
-use crate::servers::NatsServer;
 use throng_cluster::{
     BusEvent, BusPeer, BusTransport, ClientGateway, ClusterKey, ClusterNodeId, ClusterStore,
     DriverSettings, GatewayId, GatewayPort, GatewaySettings, LinkSet, LinkSettings, LocalBus,
@@ -18,6 +16,9 @@ use throng_net::ConnectionHandler;
 use throng_net::inbox::{ConnectionInfo, DisconnectReason};
 use throng_net::outbox::MemorySink;
 use throng_protocol::wire::{ClientId, CloseReason};
+
+use crate::patience::{RowClock, connect_nats};
+use crate::servers::NatsServer;
 
 /// Rounds of 2 ms or more after which a condition counts as never met.
 const ROUNDS_MAX: u32 = 15_000;

@@ -1,11 +1,12 @@
 //! Promise: an operator sees in the rows which gateways there are, to which nodes their clients are routed, and how many players each scene has.
 
-use crate::play::nodes::Carrier;
-use crate::play::{Cluster, GATEWAY};
 use throng_cluster::{
     ClusterPlayers, ClusterReply, ClusterRequest, ClusterStore, GatewayId, LocalBus, NodeDriver,
     ReportRequest, ReportTable, SceneDeclaration,
 };
+
+use crate::play::nodes::Carrier;
+use crate::play::{Cluster, GATEWAY};
 
 fn reports(cluster: &mut Cluster) -> ReportTable {
     let read = ClusterRequest::Report(ReportRequest::Read);

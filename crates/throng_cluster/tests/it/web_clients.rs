@@ -1,9 +1,10 @@
 //! Promise: a client in a browser plays at a gateway over a WebSocket, also during hand-offs, and resumes after its connection was lost.
 
-use crate::play::nodes::{Carrier, Gold};
-use crate::play::{Cluster, GATEWAY};
 use throng_client::ClientEvent;
 use throng_cluster::LocalBus;
+
+use crate::play::nodes::{Carrier, Gold};
+use crate::play::{Cluster, GATEWAY};
 
 fn start() -> Cluster {
     let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[GATEWAY]);

@@ -57,8 +57,6 @@ pub(super) struct DemoWalker {
     is_halted: bool,
     retry_at: Option<Instant>,
     attempts: u32,
-    /// Its token does not let it resume any more.
-    needs_token: bool,
 }
 
 fn connect(player: u64, gateways: &[SocketAddr], key: TokenKey) -> Result<Client, CliError> {
@@ -81,7 +79,6 @@ impl DemoWalker {
             is_halted: false,
             retry_at: None,
             attempts: 0,
-            needs_token: false,
         })
     }
 
@@ -116,8 +113,10 @@ impl DemoWalker {
             if self.attempts == 0 {
                 events.push(DemoWalkerEvent::Disconnected(error.to_string()));
             }
-            // A refusal ends the session and uses up the token.
-            self.needs_token |= matches!(error, ClientError::Refused(_));
+            if matches!(error, ClientError::Refused(_)) {
+                // The token is used up, so there is no first attempt with it.
+                self.attempts = self.attempts.max(1);
+            }
             self.retry_at = Some(now + RETRY_DELAY);
             return Ok(());
         }
@@ -151,8 +150,7 @@ impl DemoWalker {
     /// Resumes with the token it has, unless it was refused, then with new ones. The gateway that has ended the connection is tried last.
     fn connect_again(&mut self) -> Result<(), CliError> {
         self.attempts += 1;
-        let needs_token = std::mem::take(&mut self.needs_token);
-        if self.attempts == 1 && !needs_token && self.client.resume_elsewhere().is_ok() {
+        if self.attempts == 1 && self.client.resume_elsewhere().is_ok() {
             return Ok(());
         }
         // Another gateway first each time.
