@@ -116,7 +116,10 @@ impl Sessions {
             && let Some(other) = self.get(before).copied()
         {
             if other.player.is_some() {
-                return self.take_over(client, before, None, key);
+                self.take_over(client, before, None, key);
+                // The new token may be lost with this connection.
+                let until_tick = self.now + self.settings.reconnect_grace_ticks;
+                return self.allow_resume(player, other.token, until_tick);
             }
             self.end(before, LogoutReason::Replaced);
         }

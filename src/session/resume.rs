@@ -1,5 +1,6 @@
 //! Resuming a session over another connection.
 
+use super::moved_tokens::MOVED_TOKENS_MAX;
 use super::reasons::LogoutReason;
 use super::sessions::{ResumeRequest, SessionEffect, Sessions};
 use super::state::SessionState;
@@ -162,17 +163,21 @@ impl Sessions {
         });
     }
 
-    /// The token with which the client of a player would resume, for a server process to which the player is handed over: that of its
-    /// session, or else the one of [`allow_resume`](Self::allow_resume). It is a secret. O(log sessions).
+    /// The tokens with which the client of a player may resume, for a server process to which the player is handed over: the newest 4 of
+    /// those of [`allow_resume`](Self::allow_resume) and of its session, oldest first. They are secrets. O(log sessions).
     #[must_use]
-    pub fn resume_token(&self, player: PlayerId) -> Option<ResumeToken> {
+    pub fn resume_tokens(&self, player: PlayerId) -> Vec<ResumeToken> {
         let session = self.client_of(player).and_then(|client| self.get(client));
-        let moved = || self.moved_tokens.get(self.now, player);
-        session.map(|session| session.token).or_else(moved)
+        let own = session.map(|session| [session.former_token, Some(session.token)]);
+        let moved = self.moved_tokens.get(self.now, player);
+        let mut tokens: Vec<_> = moved.chain(own.into_iter().flatten().flatten()).collect();
+        tokens.drain(..tokens.len().saturating_sub(MOVED_TOKENS_MAX));
+        tokens
     }
 
     /// Accepts a resume token of another server process, which has handed this player over, until a tick. Only a client whose transport
     /// has verified the player can use it. The client then continues as [`ContinuedConnection`](crate::inbox::ContinuedConnection) describes.
+    /// The newest 4 tokens of a player are accepted.
     pub fn allow_resume(&mut self, player: PlayerId, token: ResumeToken, until_tick: u64) {
         let now = self.now;
         self.moved_tokens.insert(now, player, token, until_tick);
@@ -186,8 +191,10 @@ impl Sessions {
         key: &mut SessionKey,
     ) -> bool {
         let verified = self.get(client).and_then(|session| session.claims.player);
-        let moved = self.moved_tokens.get(self.now, ticket.player);
-        let is_it = moved.is_some_and(|token| token.is_same(ticket.token));
+        let is_it = self
+            .moved_tokens
+            .get(self.now, ticket.player)
+            .any(|token| token.is_same(ticket.token));
         if !is_it || verified != Some(ticket.player) || self.is_draining {
             return false;
         }

@@ -296,7 +296,7 @@ impl Sessions {
     pub(super) fn acknowledge(&mut self, client: ClientId, number: u16) -> Option<&mut Session> {
         let session = self.open.get_mut(client)?;
         session.last_message_tick = self.now;
-        // A client that sends more has been accepted, and so has the token that was sent afterwards.
+        // Clients send nothing between a request to resume and its reply, so this one has received its token.
         session.former_token = None;
         if !session.has_input_numbers {
             session.last_input = number;
@@ -381,7 +381,10 @@ impl Sessions {
         }
         if let Some(player) = session.player {
             self.queue.leave(session.class);
-            self.moved_tokens.remove(player);
+            // A player that moves may have come back already.
+            if reason != LogoutReason::Moved {
+                self.moved_tokens.remove(player);
+            }
         }
         if let Some(player) = session.authenticated_as
             && self.by_player.get(&player) == Some(&client)

@@ -91,6 +91,7 @@ export class Session {
     ownBefore = null;
     resumable = null;
     isGreeted = false;
+    awaitsWelcome = false;
     ready = null;
     queue = [];
     constructor(settings = {}, events = {}) {
@@ -142,6 +143,9 @@ export class Session {
                 ? clientMessage.login(settings.player ?? 0n, settings.credential)
                 : clientMessage.resume(resumable.player, resumable.token, mirror.received));
         }
+        if (this.awaitsWelcome) {
+            return;
+        }
         if (this.ready !== null) {
             say(clientMessage.ready(this.ready));
             this.ready = null;
@@ -182,6 +186,7 @@ export class Session {
     reconnect() {
         this.mirror.reconnect();
         this.isGreeted = this.isWelcome = false;
+        this.awaitsWelcome = this.resumable !== null;
         this.closed = this.refusal = null;
     }
     position(id, nowS) {
@@ -247,6 +252,7 @@ export class Session {
             case "welcome":
                 this.isWelcome = true;
                 this.resumable = { player: message.player, token: message.token };
+                this.awaitsWelcome = false;
                 break;
             case "loading":
                 this.ready = message.scene;

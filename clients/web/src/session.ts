@@ -135,6 +135,8 @@ export class Session {
   private ownBefore: Vec | null = null;
   private resumable: { player: bigint; token: Uint8Array } | null = null;
   private isGreeted = false;
+  /** Whether its connection was replaced, and the session does not continue over the new one yet. */
+  private awaitsWelcome = false;
   private ready: number | null = null;
   private queue: Uint8Array[] = [];
 
@@ -180,7 +182,8 @@ export class Session {
     this.followOwn(ownShown, nowS);
   }
 
-  /** Sends pending messages: login, ready, one input per tick, pings. Call it once per frame. */
+  /** Sends pending messages: login, ready, one input per tick, pings. Call it once per frame. Over a new connection it sends
+   * nothing more before *Welcome*. */
   act(nowS: number, say: (message: Uint8Array) => void): void {
     const { mirror, settings } = this;
     if (!this.isGreeted) {
@@ -191,6 +194,10 @@ export class Session {
           ? clientMessage.login(settings.player ?? 0n, settings.credential)
           : clientMessage.resume(resumable.player, resumable.token, mirror.received),
       );
+    }
+    // A further message would say that the new token has arrived. If that is lost, the server must still accept the former one.
+    if (this.awaitsWelcome) {
+      return;
     }
     if (this.ready !== null) {
       say(clientMessage.ready(this.ready));
@@ -239,6 +246,7 @@ export class Session {
   reconnect(): void {
     this.mirror.reconnect();
     this.isGreeted = this.isWelcome = false;
+    this.awaitsWelcome = this.resumable !== null;
     this.closed = this.refusal = null;
   }
 
@@ -322,6 +330,7 @@ export class Session {
       case "welcome":
         this.isWelcome = true;
         this.resumable = { player: message.player, token: message.token };
+        this.awaitsWelcome = false;
         break;
       case "loading":
         this.ready = message.scene;

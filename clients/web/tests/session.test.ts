@@ -82,4 +82,9 @@ test("a session continues with another server process", () => {
   sent.length = 0;
   session.act(1, (message) => sent.push(message));
   assert.deepEqual([...sent[0]!.subarray(0, 5)], [5, 5, 2, 2, 2]);
+  // Until the reply it sends nothing more.
+  session.act(2, (message) => sent.push(message));
+  assert.equal(sent.length, 1);
+  session.take(packet(0, 3, 0, 5, welcome(4)), 2);
+  assert.deepEqual(act(2.1), [7, 8]);
 });

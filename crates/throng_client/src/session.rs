@@ -123,6 +123,8 @@ pub struct ClientSession {
     token: Option<(u64, ResumeToken)>,
     refusal: Option<LoginRefusal>,
     has_logged_in: bool,
+    /// Whether its connection was replaced, and the session does not continue over the new one yet.
+    awaits_welcome: bool,
     /// Why the server has ended the session.
     close_reason: Option<CloseReason>,
     /// The scene for which *Ready* has to be sent.
@@ -153,6 +155,7 @@ impl ClientSession {
             token: None,
             refusal: None,
             has_logged_in: false,
+            awaits_welcome: false,
             close_reason: None,
             ready_scene: None,
             moved: Vec::new(),
@@ -223,6 +226,7 @@ impl ClientSession {
             SessionNotice::Queued { position: place } => ClientEvent::Queued { position: place },
             SessionNotice::Welcome { player, token } => {
                 self.token = Some((player, token));
+                self.awaits_welcome = false;
                 ClientEvent::Welcomed { player }
             }
             SessionNotice::Loading { scene, size } => {
@@ -283,7 +287,8 @@ impl ClientSession {
         }
     }
 
-    /// Sends pending messages: login, ready, one input per tick, pings. Call it once per frame.
+    /// Sends pending messages: login, ready, one input per tick, pings. Call it once per frame. Over a new connection it sends nothing
+    /// more before *Welcome*.
     pub fn update(&mut self, now_s: f64, mut say: impl FnMut(&ClientMessage)) {
         if !std::mem::replace(&mut self.has_logged_in, true) {
             say(&match self.token {
@@ -297,6 +302,10 @@ impl ClientSession {
                     credential: &self.settings.credential,
                 },
             });
+        }
+        // A further message would say that the new token has arrived. If that is lost, the server must still accept the former one.
+        if self.awaits_welcome {
+            return;
         }
         if let Some(scene) = self.ready_scene.take() {
             say(&ClientMessage::Ready { scene });
@@ -360,6 +369,7 @@ impl ClientSession {
     pub fn reconnect(&mut self) {
         self.mirror.reconnect();
         (self.has_logged_in, self.close_reason) = (false, None);
+        self.awaits_welcome = self.token.is_some();
     }
 
     /// Why the server has ended the session; `None` while it has not, or if this version does not know the reason.

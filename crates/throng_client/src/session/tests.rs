@@ -130,6 +130,21 @@ fn resumed_session_that_is_refused_logs_in_anew() {
 }
 
 #[test]
+fn resuming_session_sends_nothing_until_the_reply() {
+    let mut far = Far::new();
+    assert_eq!(far.said(1.0).1, 1);
+    far.session.reconnect();
+    assert_eq!(far.said(2.0), (vec!["resume 7".to_owned()], 0));
+    assert_eq!(far.said(2.5), (vec![], 0));
+    far.sequence = 0;
+    let token = ResumeToken([6; 16]);
+    far.notify(2.6, SessionNotice::Resumed { keeps_state: true });
+    assert_eq!(far.said(2.7), (vec![], 0));
+    far.notify(2.8, SessionNotice::Welcome { player: 7, token });
+    assert_eq!(far.said(2.9), (vec!["ping".to_owned()], 1));
+}
+
+#[test]
 fn reconnect_forgets_the_close_reason() {
     let mut far = Far::new();
     let closed = SessionNotice::Closed {

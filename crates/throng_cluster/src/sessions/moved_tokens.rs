@@ -1,7 +1,8 @@
 //! Passes the resume tokens of sessions on to the nodes that get their players.
 //!
-//! A client gets the token of its new node through its gateway. If the gateway dies before, the client has only the token of the former node,
-//! so the new node accepts that one as well. A lost message costs nothing unless the gateway dies at the same time; then the client logs in.
+//! A client gets the token of its new node through its gateway. If the gateway dies before, the client has only the token of a former node,
+//! so the new node accepts the tokens of former nodes as well. A lost message costs nothing unless the gateway dies at the same time; then the
+//! client logs in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,8 +46,8 @@ pub(super) fn send_tokens(
             continue;
         }
         moving.insert(player, tick.0);
-        let token = sessions.resume_token(player);
-        due.extend(token.map(|token| (to.node, MovedSession { player, token })));
+        let tokens = sessions.resume_tokens(player).into_iter();
+        due.extend(tokens.map(|token| (to.node, MovedSession { player, token })));
     }
     *last = moving;
     if !due.is_empty() {

@@ -59,7 +59,8 @@ pub enum ClientMessage<'a> {
         /// Heading, in 256ths of a turn.
         heading: u8,
     },
-    /// The first message of a connection instead of *Login*: resumes a session of another connection.
+    /// The first message of a connection instead of *Login*: resumes a session of another connection. A further message says that the client
+    /// has received its new token with *Welcome*; until then the server also accepts this one.
     Resume {
         /// The player of the session.
         player: u64,

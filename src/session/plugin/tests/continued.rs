@@ -217,10 +217,83 @@ fn resume_former(app: &mut App, connected: ConnectionInfo, token: ResumeToken) -
     client
 }
 
-fn allow_former(app: &mut App, ticks: u64) {
+fn allow(app: &mut App, token: ResumeToken, ticks: u64) {
     let until_tick = app.world().resource::<crate::sim::SimTick>().0 + ticks;
     let mut sessions = app.world_mut().resource_mut::<Sessions>();
-    sessions.allow_resume(PlayerId(7), FORMER, until_tick);
+    sessions.allow_resume(PlayerId(7), token, until_tick);
+}
+
+fn allow_former(app: &mut App, ticks: u64) {
+    allow(app, FORMER, ticks);
+}
+
+/// The tokens for the next process.
+fn resume_tokens(app: &App) -> Vec<ResumeToken> {
+    let sessions = app.world().resource::<Sessions>();
+    sessions.resume_tokens(PlayerId(7))
+}
+
+#[test]
+fn newest_four_tokens_of_former_processes_resume_and_are_passed_on() {
+    let (mut app, _) = settings(|_| ());
+    let tokens: Vec<_> = (1..=5).map(|byte| ResumeToken([byte; 16])).collect();
+    for &token in &tokens {
+        allow(&mut app, token, 1_000);
+        // As a repeated message does.
+        allow(&mut app, token, 1_000);
+    }
+    assert_eq!(resume_tokens(&app), tokens[1..]);
+    let refused = resume_former(&mut app, ConnectionInfo::player(7), tokens[0]);
+    assert_eq!(state(&app, refused), Some(SessionState::Connecting));
+    let client = resume_former(&mut app, ConnectionInfo::player(7), tokens[1]);
+    assert_eq!(state(&app, client), Some(SessionState::InWorld));
+    let own = token(&app, client);
+    assert_eq!(resume_tokens(&app), [&tokens[2..], &[own]].concat());
+    // Each has its own end.
+    allow(&mut app, tokens[4], 0);
+    assert_eq!(resume_tokens(&app), [&tokens[1..4], &[own]].concat());
+}
+
+#[test]
+fn former_token_of_a_resumed_session_is_passed_on_until_the_client_sends_more() {
+    let (mut app, _) = settings(|_| ());
+    let before = log_in(&mut app, 7);
+    let former = token(&app, before);
+    drop_connection(&mut app, before);
+    let client = resume_former(&mut app, ConnectionInfo::player(7), former);
+    let newest = token(&app, client);
+    assert_eq!(resume_tokens(&app), [former, newest]);
+    send(&mut app, client, ClientMessage::Ping { number: 1 });
+    app.update();
+    assert_eq!(resume_tokens(&app), [newest]);
+}
+
+#[test]
+fn tokens_of_a_player_that_moves_on_and_returns_are_accepted() {
+    let (mut app, _) = settings(|_| ());
+    let client = arrive(&mut app, continuing(5, None));
+    let lost = token(&app, client);
+    // The player returns before this process knows that its client has left.
+    allow(&mut app, lost, 1_000);
+    let transport = app.world().resource::<TransportHandle>().clone();
+    transport.disconnect(client, DisconnectReason::Moved);
+    app.update();
+    let again = resume_former(&mut app, ConnectionInfo::player(7), lost);
+    assert_eq!(state(&app, again), Some(SessionState::InWorld));
+}
+
+#[test]
+fn token_of_a_continued_session_resumes_if_the_next_one_is_lost() {
+    let (mut app, _) = settings(|_| ());
+    let before = arrive(&mut app, continuing(5, None));
+    let known = token(&app, before);
+    let client = arrive(&mut app, continuing(5, None));
+    let lost = token(&app, client);
+    assert_ne!(lost, known);
+    assert_eq!(resume_tokens(&app), [known, lost]);
+    drop_connection(&mut app, client);
+    let again = resume_former(&mut app, ConnectionInfo::player(7), known);
+    assert_eq!(state(&app, again), Some(SessionState::InWorld));
 }
 
 #[test]
@@ -228,12 +301,11 @@ fn former_token_resumes_until_a_newer_one_is_used() {
     let (mut app, _) = settings(|_| ());
     allow_former(&mut app, 1_000);
     let verified = || ConnectionInfo::player(7).resuming_only(true);
-    let sessions = |app: &App| app.world().resource::<Sessions>().resume_token(PlayerId(7));
-    assert_eq!(sessions(&app), Some(FORMER));
+    assert_eq!(resume_tokens(&app), [FORMER]);
     let first = resume_former(&mut app, verified(), FORMER);
     assert_eq!(state(&app, first), Some(SessionState::InWorld));
     assert_eq!(written::<LoggedIn>(&app).len(), 1);
-    assert_ne!(sessions(&app), Some(FORMER));
+    assert_eq!(resume_tokens(&app), [FORMER, token(&app, first)]);
     // Its new token was lost with the connection.
     let second = resume_former(&mut app, verified(), FORMER);
     assert_eq!(state(&app, second), Some(SessionState::InWorld));

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use glam::Vec2;
 use throng::net::TokenKey;
-use throng_client::{Client, ClientError, ClientSettings, ClientStartError, ControlState, Mirror};
+use throng_client::{
+    Client, ClientError, ClientEvent, ClientSettings, ClientStartError, ControlState, Mirror,
+};
 
 use crate::CliError;
 use crate::cluster::world::{PLACE_WAITING, Place, WorldFile, WorldScene};
@@ -19,7 +21,7 @@ const TOKEN_TIMES_S: (u64, i32) = (60, 2);
 const ARRIVED_M: f32 = 1.0;
 
 /// Silence of the gateway after which a client tries the next one. A gateway sends something every 100 ms.
-const SILENCE: Duration = Duration::from_millis(400);
+const SILENCE: Duration = Duration::from_millis(300);
 
 /// Between two attempts to connect again.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -48,6 +50,8 @@ pub(super) struct DemoWalker {
     gateways: Vec<SocketAddr>,
     key: TokenKey,
     packets: u64,
+    /// Whether the session continues over the current connection. What the client knows of a lost one does not count.
+    is_welcome: bool,
     /// The scene that it was in last, and when the last packet arrived there.
     last_seen: Option<(u16, Instant)>,
     /// How often it has chosen a portal.
@@ -73,6 +77,7 @@ impl DemoWalker {
             gateways,
             key,
             packets: 0,
+            is_welcome: false,
             last_seen: None,
             choices: player as usize,
             goal: None,
@@ -125,16 +130,17 @@ impl DemoWalker {
         let patience = SILENCE * 2_u32.pow(self.attempts.div_ceil(gateways).min(4));
         if gateways > 1 && self.client.silence() >= patience {
             events.push(DemoWalkerEvent::Disconnected("silent gateway".to_owned()));
-            self.attempts += 1;
+            (self.attempts, self.is_welcome) = (self.attempts + 1, false);
             let resumed = self.client.resume_elsewhere();
             return self.resumed(resumed);
         }
-        while self.client.next_event().is_some() {}
+        while let Some(event) = self.client.next_event() {
+            self.is_welcome |= matches!(event, ClientEvent::Welcomed { .. });
+        }
         let packets = self.client.mirror().packets();
         if packets != self.packets {
             self.packets = packets;
-            let place = self.place();
-            if let Some(place) = place {
+            if let Some(place) = self.place().filter(|_| self.is_welcome) {
                 self.attempts = 0;
                 self.see(place, now, events);
             }
@@ -149,7 +155,7 @@ impl DemoWalker {
 
     /// Resumes with the token it has, unless it was refused, then with new ones. The gateway that has ended the connection is tried last.
     fn connect_again(&mut self) -> Result<(), CliError> {
-        self.attempts += 1;
+        (self.attempts, self.is_welcome) = (self.attempts + 1, false);
         if self.attempts == 1 && self.client.resume_elsewhere().is_ok() {
             return Ok(());
         }
