@@ -1,5 +1,7 @@
 //! The node's part in matches, and its outputs that wait for the tick.
 
+use throng_core::ids::PlayerId;
+
 use crate::ids::NodeRun;
 use crate::matcher::{HostLoad, MatchNode, MatchOutput};
 use crate::node::RequestId;
@@ -50,6 +52,15 @@ impl DrivenMatches {
         self.keep(outputs)
     }
 
+    /// Takes the outputs for the tick. Arrivals of these players stay: the tick has not spawned them yet.
+    pub fn take_outputs(&mut self, is_early: impl Fn(PlayerId) -> bool) -> Vec<MatchOutput> {
+        let stays = |output: &MatchOutput| matches!(output, MatchOutput::Arrived(player, _) if is_early(*player));
+        let outputs = std::mem::take(&mut self.outputs);
+        let (early, outputs) = outputs.into_iter().partition(stays);
+        self.outputs = early;
+        outputs
+    }
+
     /// Keeps the outputs for the tick, and returns the rest.
     fn keep(&mut self, outputs: Vec<MatchOutput>) -> Vec<MatchOutput> {
         let mut to_send = Vec::new();
@@ -62,5 +73,29 @@ impl DrivenMatches {
             }
         }
         to_send
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matcher::MatcherSettings;
+    use crate::request::{MatchId, TravelGoal};
+
+    #[test]
+    fn arrivals_wait_for_their_players() {
+        let node = MatchNode::new(&[], MatcherSettings::default()).unwrap();
+        let goal = TravelGoal::Match(MatchId { epoch: 1, nth: 1 });
+        let arrived = |player| MatchOutput::Arrived(PlayerId(player), goal.clone());
+        let none = MatchOutput::NoTravel(PlayerId(3));
+        let mut matches = DrivenMatches {
+            node,
+            outputs: vec![arrived(1), arrived(2), none.clone()],
+        };
+        // The player 1 is not spawned in this tick.
+        let taken = matches.take_outputs(|player| player == PlayerId(1));
+        assert_eq!(taken, [arrived(2), none]);
+        assert_eq!(matches.take_outputs(|_| false), [arrived(1)]);
+        assert_eq!(matches.take_outputs(|_| false), []);
     }
 }

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use throng_core::clock::Stopwatch;
+use throng_core::ids::PlayerId;
 
 use super::lanes::StoreLanes;
 use super::matches::DrivenMatches;
@@ -178,11 +179,13 @@ impl NodeDriver {
         })
     }
 
-    /// Takes the outputs of matches that the tick has to handle. The driver itself sends the requests to the store and the wake-ups.
-    pub fn take_match_outputs(&self) -> Vec<MatchOutput> {
+    /// Takes the outputs of matches that the tick has to handle. The driver itself sends the requests to the store and the wake-ups. Arrivals
+    /// of players that the node holds, but the tick has not spawned yet (`is_spawned`), stay for a later tick.
+    pub fn take_match_outputs(&self, is_spawned: impl Fn(PlayerId) -> bool) -> Vec<MatchOutput> {
         self.with_state(|state, _| {
-            let matches = state.matches.as_mut();
-            matches.map_or_else(Vec::new, |matches| std::mem::take(&mut matches.outputs))
+            let (node, matches) = (&state.node, state.matches.as_mut());
+            let is_early = |player| !is_spawned(player) && node.record(player).is_some();
+            matches.map_or_else(Vec::new, |matches| matches.take_outputs(is_early))
         })
     }
 
