@@ -28,7 +28,7 @@ pub struct Cluster {
     pub gateways: Vec<Gateway>,
     pub client: Option<TestClient>,
     pub events: Vec<ClientEvent>,
-    now: Instant,
+    pub now: Instant,
     /// The nodes between which the player moves.
     moving: Option<(usize, usize)>,
 }
