@@ -54,7 +54,10 @@ impl DrivenMatches {
 
     /// Takes the outputs for the tick. Arrivals of these players stay: the tick has not spawned them yet.
     pub fn take_outputs(&mut self, is_early: impl Fn(PlayerId) -> bool) -> Vec<MatchOutput> {
-        let stays = |output: &MatchOutput| matches!(output, MatchOutput::Arrived(player, _) if is_early(*player));
+        let stays = |output: &MatchOutput| match output {
+            MatchOutput::Arrived(player, _) => is_early(*player),
+            _ => false,
+        };
         let outputs = std::mem::take(&mut self.outputs);
         let (early, outputs) = outputs.into_iter().partition(stays);
         self.outputs = early;
