@@ -103,7 +103,7 @@ fn client_resumes_at_its_gateway_after_a_loss_in_a_hand_off() {
 }
 
 #[test]
-fn client_resumes_if_both_gateways_die_and_its_player_moves_meanwhile() {
+fn client_resumes_if_two_gateways_die_around_a_hand_off() {
     let (mut cluster, mut client) = start();
     let token = |cluster: &Cluster| {
         let world = cluster.nodes[0].server.world();

@@ -234,7 +234,7 @@ fn resume_tokens(app: &App) -> Vec<ResumeToken> {
 }
 
 #[test]
-fn newest_four_tokens_of_former_processes_resume_and_are_passed_on() {
+fn newest_four_tokens_of_former_processes_are_passed_on() {
     let (mut app, _) = settings(|_| ());
     let tokens: Vec<_> = (1..=5).map(|byte| ResumeToken([byte; 16])).collect();
     for &token in &tokens {
@@ -255,7 +255,7 @@ fn newest_four_tokens_of_former_processes_resume_and_are_passed_on() {
 }
 
 #[test]
-fn former_token_of_a_resumed_session_is_passed_on_until_the_client_sends_more() {
+fn token_that_resumed_is_passed_on_until_the_client_sends_more() {
     let (mut app, _) = settings(|_| ());
     let before = log_in(&mut app, 7);
     let former = token(&app, before);
