@@ -28,7 +28,7 @@
 // | `authentication` | the authentication hook |
 // | `bans` | bans of players and of address ranges |
 // | `token` | the token that resumes a session |
-// | `moved_tokens` | resume tokens of another server process, whose players are here now |
+// | `moved_tokens` | former resume tokens of players that were handed over to this process |
 // | `plugin` | sessions in the tick, control, client messages |
 // | `model` | reference model of the list, for tests |
 

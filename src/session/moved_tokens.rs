@@ -2,7 +2,8 @@
 //!
 //! A client gets a new token when this process takes it over. If its connection is lost before, it has only a former one. If its player
 //! was handed over several times meanwhile, that is not the newest of them. Former tokens are accepted until the client resumes with a token
-//! of this process, its session ends here, or their time has passed.
+//! of this process, its session ends here for good, or their time has passed. A token of this process is kept here, too, if its session
+//! continues over a connection from another process before the client has used it.
 
 use std::collections::BTreeMap;
 

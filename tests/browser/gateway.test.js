@@ -1,4 +1,4 @@
-// The page of a player at a gateway of a cluster: two nodes, NATS and Postgres.
+// The page of a player at a gateway of a cluster, with nodes, NATS and Postgres.
 // @ts-check
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
