@@ -1,44 +1,19 @@
 // The page of a player at a gateway of a cluster, with nodes, NATS and Postgres.
 // @ts-check
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { openBrowser, openPage, takePictures } from "./browser.js";
-import { PATIENCE_MS, ROOT, until } from "./server.js";
+import { PATIENCE_MS, ROOT, start, until } from "./server.js";
 
 /** A build with the feature `cluster`. */
 const PROGRAM = process.env.THRONG_CLUSTER ?? `${ROOT}/target/debug/throng`;
 const { THRONG_NATS_SERVER, THRONG_POSTGRES } = process.env;
-
-/** Starts a program that runs until the test is over, and waits until it prints a line like this. Returns the process and the match.
- * @param {{after: (end: () => Promise<void>) => void}} test @param {string} program @param {string[]} words @param {RegExp} expected */
-async function start(test, program, words, expected) {
-  const process = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"] });
-  const ended = new Promise((resolve) => process.once("close", resolve));
-  test.after(async () => {
-    process.kill("SIGKILL");
-    await ended;
-  });
-  /** @type {string[]} */
-  const said = [];
-  const found = await new Promise((resolve, reject) => {
-    process.once("error", reject);
-    ended.then(() => reject(new Error(`${program} ${words[0]} ended: ${said.join("\n")}`)));
-    setTimeout(() => reject(new Error(`${program} ${words[0]} printed only ${said.join("\n")}`)), PATIENCE_MS).unref();
-    for (const stream of [process.stdout, process.stderr]) createInterface(stream).on("line", (line) => {
-      said.push(line);
-      const match = line.match(expected);
-      if (match) resolve(match);
-    });
-  });
-  return { process, found };
-}
 
 /** A port that is free now. @returns {Promise<number>} */
 function freePort() {
@@ -58,14 +33,14 @@ describe("the page of a player at a gateway", { timeout: 5 * PATIENCE_MS, skip }
     const key = join(folder, "cluster.key");
     writeFileSync(key, randomBytes(32).toString("hex"), { mode: 0o600 });
     const natsPort = await freePort();
-    await start(test, String(THRONG_NATS_SERVER), ["-a", "127.0.0.1", "-p", String(natsPort)], /Server is ready/);
+    await start(test, String(THRONG_NATS_SERVER), ["-a", "127.0.0.1", "-p", String(natsPort)], { ready: /(Server is ready)/ }, "SIGKILL");
     // Each test has a schema of its own.
     const store = `${THRONG_POSTGRES}?options=-c%20search_path%3Dgateway${without.length}`;
     const shared = ["--bus", `nats://127.0.0.1:${natsPort}`, "--cluster-key", key];
-    const node = (/** @type {string} */ name) => start(test, PROGRAM, ["node", "three_towns", "--name", name, "--store", store, ...shared], /^node \S+ runs/);
+    const node = (/** @type {string} */ name) => start(test, PROGRAM, ["node", "three_towns", "--name", name, "--store", store, ...shared], { name: /^node (\S+) runs/ }, "SIGKILL");
     const nodes = new Map([["n1", await node("n1")]]);
-    const gateway = await start(test, PROGRAM, ["gateway", "--name", "g1", "--web", "127.0.0.1:0", ...shared], /^browsers: http:\/\/(\S+)\//);
-    const address = gateway.found[1];
+    const gateway = await start(test, PROGRAM, ["gateway", "--name", "g1", "--web", "127.0.0.1:0", ...shared], { address: /^browsers: http:\/\/(\S+)\// }, "SIGKILL");
+    const { address } = gateway.found;
     const token = execFileSync(PROGRAM, ["token", "--player", "7", "--server", address], { encoding: "utf8" }).trim().split(/\s+/).at(-1);
     const { page, faults } = await openPage(await openBrowser(test), `http://${address}/?token=${token}`, {}, without);
     const inWorld = () => page.waitForFunction(() => /** @type {any} */ (globalThis).throng.session?.mirror.own);

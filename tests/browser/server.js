@@ -11,46 +11,65 @@ export const PATIENCE_MS = 120_000;
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 export const PROGRAM = process.env.THRONG ?? `${ROOT}/target/release/throng`;
 
-/** The addresses that the program prints, by their names in this file. */
+/** The addresses that the program prints, by their names in this file, with the arguments that let it print them. */
 const ADDRESSES = /** @type {const} */ ({
-  page: /^inspect page: (\S+)/,
-  metrics: /^metrics: (\S+)/,
-  web: /^play in the browser: (\S+)/,
-  truth: /^mirror check: (\S+)/,
+  page: { argument: "--inspect", line: /^inspect page: (\S+)/ },
+  metrics: { argument: "--metrics", line: /^metrics: (\S+)/ },
+  web: { argument: "--web", line: /^play in the browser: (\S+)/ },
+  truth: { argument: "--mirror-check", line: /^mirror check: (\S+)/ },
 });
+
+/** The part of a test that ends what it has started. @typedef {{after: (end: () => Promise<void>) => void}} Test */
+
+/** Starts a program that runs until the test is over, and waits until it has printed a line for each of these expressions. Returns the process,
+ * and the first group that each expression has found. @template {string} Name
+ * @param {Test} test @param {string} program @param {string[]} words @param {Record<Name, RegExp>} expected
+ * @param {"SIGINT" | "SIGKILL"} signal ends it */
+export async function start(test, program, words, expected, signal = "SIGINT") {
+  // Ticks may be slow here, so the warnings about slow ticks are not shown.
+  const running = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "error" } });
+  const ended = new Promise((resolve) => running.once("close", resolve));
+  test.after(async () => {
+    running.kill(signal);
+    await ended;
+  });
+  const missing = new Map(/** @type {[Name, RegExp][]} */ (Object.entries(expected)));
+  const found = /** @type {Record<Name, string>} */ ({});
+  /** @type {string[]} */
+  const said = [];
+  await new Promise((resolve, reject) => {
+    const fail = (/** @type {string} */ what) => reject(new Error(`${program} ${words[0]} ${what}: ${said.join("\n")}`));
+    running.once("error", reject);
+    ended.then(() => fail("ended after printing"));
+    setTimeout(() => fail("printed only"), PATIENCE_MS).unref();
+    if (missing.size === 0) resolve(undefined);
+    for (const stream of [running.stdout, running.stderr]) createInterface(stream).on("line", (line) => {
+      if (missing.size === 0) return;
+      said.push(line);
+      for (const [name, expression] of missing) {
+        const match = line.match(expression);
+        if (match) {
+          found[name] = match[1];
+          missing.delete(name);
+        }
+      }
+      if (missing.size === 0) resolve(undefined);
+    });
+  });
+  return { process: running, found };
+}
 
 /** Serves a scenario until the test is over. Returns its addresses, and two functions that suspend the process: `holdUp` for a time,
  * and `pause` until the function that it returns is called.
- * @param {import("node:test").SuiteContext | import("node:test").TestContext | {after: (end: () => Promise<void>) => void}} test
- * @param {...string} words
+ * @param {Test} test @param {...string} words
  * @returns {Promise<Record<keyof ADDRESSES, string> & {holdUp: (ms: number) => Promise<void>, pause: () => (() => void)}>} */
 export async function serve(test, ...words) {
-  // Ticks may be slow here, so the warnings about slow ticks are not shown.
-  const server = spawn(PROGRAM, ["serve", ...words], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
-  const ended = new Promise((resolve) => server.once("close", resolve));
-  test.after(async () => {
-    server.kill("SIGINT");
-    await ended;
-  });
-  const names = /** @type {(keyof ADDRESSES)[]} */ (Object.keys(ADDRESSES));
-  /** @type {Record<string, string>} */
-  const found = {};
-  const wanted = names.filter((name) => words.includes({ page: "--inspect", metrics: "--metrics", web: "--web", truth: "--mirror-check" }[name]));
-  const lines = createInterface(server.stdout);
-  const ready = new Promise((resolve, reject) => {
-    server.once("error", reject);
-    ended.then(() => reject(new Error(`throng serve ended after printing ${JSON.stringify(found)}`)));
-    setTimeout(() => reject(new Error(`throng serve printed only ${JSON.stringify(found)}`)), PATIENCE_MS).unref();
-    lines.on("line", (line) => {
-      for (const name of names) found[name] ??= line.match(ADDRESSES[name])?.[1] ?? "";
-      for (const name of names) if (found[name] === "") delete found[name];
-      if (wanted.every((name) => name in found)) resolve(undefined);
-    });
-  });
-  await ready;
+  const printed = Object.entries(ADDRESSES).filter(([, { argument }]) => words.includes(argument));
+  const lines = Object.fromEntries(printed.map(([name, { line }]) => [name, line]));
+  const { process, found } = await start(test, PROGRAM, ["serve", ...words], lines);
   const pause = () => {
-    server.kill("SIGSTOP");
-    return () => void server.kill("SIGCONT");
+    process.kill("SIGSTOP");
+    return () => void process.kill("SIGCONT");
   };
   const holdUp = async (/** @type {number} */ ms) => {
     const proceed = pause();
@@ -61,23 +80,10 @@ export async function serve(test, ...words) {
 }
 
 /** Starts a run that waits for its inspect page, and ends it after the test. Returns the address of the page.
- * @param {{after: (end: () => Promise<void>) => void}} test @param {...string} words @returns {Promise<string>} */
+ * @param {Test} test @param {...string} words @returns {Promise<string>} */
 export async function pacedRun(test, ...words) {
-  const run = spawn(PROGRAM, ["run", ...words, "--inspect", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, RUST_LOG: "error" } });
-  const ended = new Promise((resolve) => run.once("close", resolve));
-  test.after(async () => {
-    run.kill("SIGINT");
-    await ended;
-  });
-  const lines = createInterface(run.stderr);
-  return new Promise((resolve, reject) => {
-    run.once("error", reject);
-    ended.then(() => reject(new Error("throng run ended without printing the address of its page")));
-    lines.on("line", (line) => {
-      const page = line.match(/^inspect page: (http:[^,]+)/)?.[1];
-      if (page) resolve(page);
-    });
-  });
+  const page = /^inspect page: (http:[^,]+)/;
+  return (await start(test, PROGRAM, ["run", ...words, "--inspect", "127.0.0.1:0"], { page })).found.page;
 }
 
 /** Reads metrics, summed over all labels, by name. @param {string} url @returns {Promise<Map<string, number>>} */

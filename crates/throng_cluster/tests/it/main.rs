@@ -18,6 +18,7 @@ mod party_values;
 mod patience;
 mod play;
 mod player_messages;
+mod postgres_costs;
 mod postgres_groups;
 mod postgres_limits;
 mod postgres_matches;

@@ -1,6 +1,7 @@
 //! How long hand-offs take, from the metrics of the gateways.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +15,12 @@ use crate::http_client::http_request;
 /// Between two reads of the metrics. What a gateway has counted since the last one is lost when it is killed.
 const READ_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The time in which hand-offs are meant to end, in seconds.
+/// The time in which this share of hand-offs is meant to end, in seconds and percent.
 const AIM_S: f64 = 0.15;
+const AIM_PERCENT: f64 = 99.0;
+
+/// 1 if the kernel schedules sessions of processes (`sched(7)`: autogroup). Each connection of Postgres is such a session.
+const AUTOGROUP: &str = "/proc/sys/kernel/sched_autogroup_enabled";
 
 /// How many hand-offs took at most how long. The bounds are those of the metrics, in ascending order: numbers of seconds, and `+Inf`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,10 +51,12 @@ impl HandOffCounts {
         }
     }
 
-    /// The line of the summary; `None` without hand-offs.
-    fn line(&self) -> Option<String> {
-        let total = self.0.last().map(|(_, total)| *total);
-        let total = total.filter(|total| *total > 0)?;
+    /// The lines of the summary: none without hand-offs, a hint if they take long and the kernel may be the reason.
+    fn lines(&self, is_autogrouped: bool) -> Vec<String> {
+        let total = self.0.last().map_or(0, |(_, total)| *total);
+        if total == 0 {
+            return Vec::new();
+        }
         let bound = |share: f64| {
             let wanted = (total as f64 * share).ceil() as u64;
             let reached = self.0.iter().find(|(_, count)| *count >= wanted);
@@ -62,11 +69,15 @@ impl HandOffCounts {
         };
         let aim = self.0.iter().find(|(bound, _)| *bound >= AIM_S);
         let share = aim.map_or(0.0, |(_, count)| 100.0 * *count as f64 / total as f64);
-        Some(format!(
+        let freeze = format!(
             "freeze       p50 {}, p99 {} until the first packet of the new scene; {share:.1} % of {total} within {AIM_S} s",
             bound(0.5),
             bound(0.99)
-        ))
+        );
+        let hint = "hint         while all cores are busy, this kernel lets the connections of Postgres wait for up to 0.1 s; they do not \
+            wait after `sysctl kernel.sched_autogroup_enabled=0`";
+        let hint = (is_autogrouped && share < AIM_PERCENT).then(|| hint.to_owned());
+        std::iter::once(freeze).chain(hint).collect()
     }
 }
 
@@ -122,10 +133,12 @@ impl HandOffReader {
         self.is_disturbed.store(is_disturbed, Ordering::Release);
     }
 
-    /// The line of the summary; `None` without hand-offs.
-    pub fn line(&self) -> Option<String> {
+    /// The lines of the summary.
+    pub fn lines(&self) -> Vec<String> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.line()
+        // Other systems have no such file.
+        let autogroup = fs::read_to_string(AUTOGROUP).unwrap_or_default();
+        counts.lines(autogroup.trim() == "1")
     }
 }
 
@@ -158,13 +171,13 @@ mod tests {
     #[test]
     fn line_has_the_bounds_of_the_percentiles() {
         let mut sum = HandOffCounts::default();
-        assert_eq!(sum.line(), None);
+        assert!(sum.lines(true).is_empty());
         sum.add(&HandOffCounts::default(), &metrics([0, 0, 0, 0]));
-        assert_eq!(sum.line(), None);
+        assert!(sum.lines(true).is_empty());
         sum.add(&metrics([0, 0, 0, 0]), &metrics([50, 90, 100, 100]));
         // It was killed, and counts from 0 again.
         sum.add(&metrics([50, 90, 100, 100]), &metrics([50, 99, 99, 99]));
-        let line = sum.line().unwrap();
+        let line = &sum.lines(false)[0];
         let expected = "p50 ≤ 0.05 s, p99 ≤ 1 s until";
         assert!(
             line.contains(expected) && line.contains("95.0 % of 199 within 0.15 s"),
@@ -172,7 +185,16 @@ mod tests {
         );
         let mut late = HandOffCounts::default();
         late.add(&HandOffCounts::default(), &metrics([0, 0, 10, 90]));
-        let line = late.line().unwrap();
+        let line = &late.lines(false)[0];
         assert!(line.contains("p50 > 1 s, p99 > 1 s"), "{line}");
+    }
+
+    #[test]
+    fn hint_is_shown_only_if_the_kernel_may_be_the_reason() {
+        for (in_time, is_autogrouped, lines) in [(98, true, 2), (98, false, 1), (99, true, 1)] {
+            let mut sum = HandOffCounts::default();
+            sum.add(&HandOffCounts::default(), &metrics([0, in_time, 100, 100]));
+            assert_eq!(sum.lines(is_autogrouped).len(), lines, "{in_time}");
+        }
     }
 }

@@ -120,7 +120,7 @@ impl<'w> Play<'w> {
             "clients      {inside} of {clients} in the world at the end"
         )];
         lines.extend(self.figures.summary());
-        lines.extend(self.hand_off_times.line());
+        lines.extend(self.hand_off_times.lines());
         lines.extend(compared.lines());
         lines.push(format!(
             "gold         {gold} of {given} in the store; {saved} of {clients} players saved"
