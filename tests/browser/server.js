@@ -66,10 +66,12 @@ export async function start(test, program, words, expected, signal = "SIGINT") {
 export async function serve(test, ...words) {
   const printed = Object.entries(ADDRESSES).filter(([, { argument }]) => words.includes(argument));
   const lines = Object.fromEntries(printed.map(([name, { line }]) => [name, line]));
-  const { process, found } = await start(test, PROGRAM, ["serve", ...words], lines);
+  const { process: server, found } = await start(test, PROGRAM, ["serve", ...words], lines);
+  // Errors while the test runs.
+  server.stderr.pipe(process.stderr, { end: false });
   const pause = () => {
-    process.kill("SIGSTOP");
-    return () => void process.kill("SIGCONT");
+    server.kill("SIGSTOP");
+    return () => void server.kill("SIGCONT");
   };
   const holdUp = async (/** @type {number} */ ms) => {
     const proceed = pause();

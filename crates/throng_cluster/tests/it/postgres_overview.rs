@@ -216,6 +216,31 @@ fn hand_off_to_a_dead_node_gets_older() {
     assert_eq!(overview.hand_offs_total, 2);
 }
 
+#[test]
+fn claimed_player_comes_from_the_dead_node() {
+    let Some(url) = postgres_url() else { return };
+    let schema = TestSchema::new(&url);
+    schema.source().migrate().unwrap();
+    let mut rows = opened(&schema);
+    let [from, to] = started_for_an_hour((&schema, &mut rows), ["from", "to"]);
+    let player = PlayerId(1);
+    log_in(&mut rows, from, player);
+    adopt(&mut rows, from, player, 1);
+    hand_off(&mut rows, from, to, player);
+    execute(&mut rows, ClusterRequest::EndRun { run: to });
+    let claim = ClusterRequest::ClaimLate {
+        run: from,
+        players_max: 10,
+        unheard: Vec::new(),
+    };
+    execute(&mut rows, claim);
+    let overview = rows.read_cluster_overview(10).unwrap();
+    let [claimed] = &*overview.hand_offs else {
+        panic!("{:?}", overview.hand_offs);
+    };
+    assert_eq!((&*claimed.from, &*claimed.to), ("to", "from"));
+}
+
 /// A node reports the players of scenes, and for gateways their clients and those that are routed to it. The reports do not become old however
 /// slow this test is.
 fn report(

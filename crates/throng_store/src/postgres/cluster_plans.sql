@@ -84,7 +84,7 @@ BEGIN
     SELECT player, epoch, revision, record FROM adopted ORDER BY place;
 END $$;
 
--- As before, but runs that are alive are left out before their players are read.
+-- As before, but runs that are alive are left out before their players are read, and operators see from which node a claimed player comes.
 CREATE OR REPLACE FUNCTION cluster_claim_players(_node INTEGER, _run BIGINT, _players_max BIGINT, _unheard_nodes INTEGER[], _unheard_runs BIGINT[],
     _unheard_heartbeats BIGINT[], _at_ms BIGINT, OUT _code INTEGER, OUT _players BIGINT[], OUT _epochs BIGINT[], OUT _quiet_nodes INTEGER[],
     OUT _quiet_runs BIGINT[], OUT _quiet_heartbeats BIGINT[]) LANGUAGE plpgsql AS $$
@@ -116,7 +116,8 @@ BEGIN
         SELECT own.player FROM dead JOIN cluster_player AS own ON own.node = dead.node AND own.run = dead.run
             ORDER BY own.player < 0, own.player LIMIT _players_max FOR UPDATE OF own SKIP LOCKED
     ), given AS (
-        UPDATE cluster_player AS own SET node = _node, run = _run, epoch = own.epoch + 1, is_adopted = FALSE
+        UPDATE cluster_player AS own SET given_by = own.node, given_ms = cluster_now_ms(NULL), node = _node, run = _run,
+            epoch = own.epoch + 1, is_adopted = FALSE
             FROM late WHERE own.player = late.player RETURNING own.player, own.epoch
     )
     SELECT coalesce(array_agg(player ORDER BY player < 0, player), '{}'), coalesce(array_agg(epoch ORDER BY player < 0, player), '{}')
@@ -162,7 +163,7 @@ BEGIN
     RETURN 0;
 END $$;
 
--- As before, but nothing else is read if no group has changed.
+-- As before, but nothing else is read if no group has changed. It is `STABLE`, so that all its reads see the same state.
 CREATE OR REPLACE FUNCTION cluster_read_changed_groups(_node INTEGER, _run BIGINT, _after BIGINT, _changes_max BIGINT, OUT _players BIGINT[],
     OUT _revision BIGINT) LANGUAGE plpgsql STABLE AS $$
 DECLARE
