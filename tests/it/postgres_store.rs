@@ -304,12 +304,15 @@ fn db_commands_print_the_same_for_server_and_file() {
     let Some(server) = url() else { return };
     let (folder, url) = (TempFolder::new(), database(&server));
     let file = folder.path("players.db");
-    for (store, from_0) in [(&file, "schema 0 → 3\n"), (&url, "schema 0 → 10\n")] {
+    let schemas = [&file, &url].map(|store| {
         let made = run_throng(&["db", "migrate", store]);
-        assert!(made.code == 0 && made.out.ends_with(from_0), "{}", made.out);
+        let newest = made.out.trim_end().rsplit_once("schema 0 → ");
+        let (_, newest) = newest.unwrap_or_else(|| panic!("{}", made.out));
+        assert!(made.code == 0 && newest.parse::<u32>().is_ok(), "{newest}");
         let known = run_throng(&["db", "migrate", store]);
         assert!(known.out.ends_with(", up to date\n"), "{}", known.out);
-    }
+        newest.to_owned()
+    });
     save_all_kinds(&mut SqliteStore::open(file.as_ref()).unwrap());
     save_all_kinds(&mut PostgresStore::open(&url, "throng").unwrap());
     let dumped = run_throng(&["db", "dump", &file]);
@@ -318,8 +321,11 @@ fn db_commands_print_the_same_for_server_and_file() {
     assert_eq!((of_server.code, of_server.out), (0, dumped.out));
     // File and server count their schema versions separately.
     let of_file_schema = |text: String| {
-        text.replace("schema      10", "schema      3")
-            .replace("\"schema\":10", "\"schema\":3")
+        let shown = |prefix: &str| schemas.each_ref().map(|schema| format!("{prefix}{schema}"));
+        let [of_file, of_server] = shown("schema      ");
+        let [of_file_json, of_server_json] = shown("\"schema\":");
+        text.replace(&of_server, &of_file)
+            .replace(&of_server_json, &of_file_json)
     };
     for arguments in [&["db", "check"][..], &["db", "check", "--json"]] {
         let [of_file, of_server] = [&file, &url].map(|store| {

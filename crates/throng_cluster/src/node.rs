@@ -100,11 +100,11 @@ pub struct NodeSettings {
     pub saved_players_max: usize,
     /// Maximum number of players per hand-off, without those that exchanged something with them.
     pub handed_off_players_max: usize,
-    /// The time between two reads while a reply is expected, and before a request is repeated because the store is away.
+    /// The time between two reads while a reply is expected, and before any request is repeated because the store is away.
     pub busy_read_interval_ms: u64,
     /// The time between two reads of arrivals without a hint: a hint may be lost.
     pub idle_read_interval_ms: u64,
-    /// The time after a hand-off when a player that was not adopted is taken back, if its new node is late.
+    /// The time after a hand-off when a player that was not adopted is taken back, if its new node is late, and between two attempts.
     pub take_back_after_ms: u64,
     /// The time between two claims of the players of dead nodes.
     pub claim_interval_ms: u64,
@@ -199,7 +199,6 @@ pub struct ClusterNode {
     is_superseded: bool,
     next_heartbeat_ms: u64,
     next_save_ms: u64,
-    next_release_ms: u64,
     next_arrivals_ms: u64,
     next_claim_ms: u64,
     stats: NodeStats,
@@ -229,7 +228,6 @@ impl ClusterNode {
             is_superseded: false,
             next_heartbeat_ms: 0,
             next_save_ms: 0,
-            next_release_ms: 0,
             next_arrivals_ms: 0,
             next_claim_ms: 0,
             stats: NodeStats {
@@ -437,7 +435,8 @@ impl ClusterNode {
         }
         self.pause(now_ms);
         let mut outputs = Vec::new();
-        if now_ms >= self.next_heartbeat_ms && self.requests.is_free(RequestKind::Heartbeat) {
+        if now_ms >= self.next_heartbeat_ms && self.requests.is_free(RequestKind::Heartbeat, now_ms)
+        {
             self.next_heartbeat_ms = now_ms + self.settings.heartbeat_interval_ms;
             let heartbeat = ClusterRequest::Heartbeat {
                 run: self.run,
@@ -499,7 +498,7 @@ impl ClusterNode {
 
     /// Sends the next write about the players of this node. Only one is pending at a time, so each one contains the newest state.
     fn write(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        if !self.requests.is_free(RequestKind::Write) {
+        if !self.requests.is_free(RequestKind::Write, now_ms) {
             return;
         }
         let run = self.run;
@@ -519,6 +518,8 @@ impl ClusterNode {
         } else if find(|state| state == HeldState::Checking).is_some() {
             // Nothing is written before the owner of this player is known.
         } else if let Some((player, epoch)) = self.overdue_move(now_ms) {
+            // Refused while the target is alive. The next attempt must not delay other writes.
+            self.players.restart_move(player, now_ms);
             let request = ClusterRequest::TakeBack { run, player, epoch };
             self.send(
                 RequestWork::TakeBack(player, epoch),
@@ -528,9 +529,7 @@ impl ClusterNode {
             );
         } else if let Some(to) = target {
             self.write_hand_off(to, now_ms, outputs);
-        } else if let Some(player) =
-            find(|state| state == HeldState::Leaving).filter(|_| now_ms >= self.next_release_ms)
-        {
+        } else if let Some(player) = find(|state| state == HeldState::Leaving) {
             self.write_release(player, now_ms, outputs);
         } else if let Some((player, epoch)) = self.take_login() {
             let request = ClusterRequest::LogIn { run, player, epoch };
@@ -600,7 +599,7 @@ impl ClusterNode {
 
     /// Reads the owners of players whose epoch could not be raised, that were handed off, or that log in.
     fn read_owners(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        if !self.requests.is_free(RequestKind::Owner) {
+        if !self.requests.is_free(RequestKind::Owner, now_ms) {
             return;
         }
         let held = self.players.all(|state| match state {
@@ -634,12 +633,12 @@ impl ClusterNode {
 
     fn adopt_arrivals(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         let run = self.run;
-        if now_ms >= self.next_arrivals_ms && self.requests.is_free(RequestKind::Arrivals) {
+        if now_ms >= self.next_arrivals_ms && self.requests.is_free(RequestKind::Arrivals, now_ms) {
             self.next_arrivals_ms = now_ms + self.settings.idle_read_interval_ms;
             let request = ClusterRequest::ReadArrivals { run };
             self.send(RequestWork::ReadArrivals, request, now_ms, outputs);
         }
-        if self.requests.is_free(RequestKind::Adopt) && !self.arrivals.is_empty() {
+        if self.requests.is_free(RequestKind::Adopt, now_ms) && !self.arrivals.is_empty() {
             let count = self
                 .settings
                 .adopted_players_max
@@ -659,7 +658,7 @@ impl ClusterNode {
         if self.is_draining() && self.scenes.has_other_node(self.run) {
             return;
         }
-        if now_ms >= self.next_claim_ms && self.requests.is_free(RequestKind::Claim) {
+        if now_ms >= self.next_claim_ms && self.requests.is_free(RequestKind::Claim, now_ms) {
             self.next_claim_ms = now_ms + self.settings.claim_interval_ms;
             let request = ClusterRequest::ClaimLate {
                 run: self.run,

@@ -221,6 +221,13 @@ pub struct NodeEntry {
     pub is_draining: bool,
 }
 
+impl NodeEntry {
+    /// Whether the node may get scenes and matches.
+    pub(crate) const fn is_available(&self) -> bool {
+        self.is_alive && !self.is_draining
+    }
+}
+
 /// Why the store refused a request and changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedWrite {

@@ -24,16 +24,7 @@ impl DrivenMatches {
         run: Option<NodeRun>,
         nodes: &[NodeEntry],
     ) -> Vec<MatchOutput> {
-        // The matcher adds the players of the matches that it has assigned to each node.
-        let hosts = nodes
-            .iter()
-            .filter(|entry| entry.is_alive && !entry.is_draining);
-        let hosts = hosts.map(|entry| HostLoad {
-            run: entry.run,
-            load: entry.load,
-        });
-        let hosts: Vec<HostLoad> = hosts.collect();
-        let outputs = self.node.poll(now_ms, run, &hosts);
+        let outputs = self.node.poll(now_ms, run, &hosts(nodes));
         self.keep(outputs)
     }
 
@@ -52,7 +43,7 @@ impl DrivenMatches {
         self.keep(outputs)
     }
 
-    /// Takes the outputs for the tick. Arrivals of these players stay: the tick has not spawned them yet.
+    /// Takes the outputs for the tick. Arrivals of these players stay: the tick has not spawned them yet, or they are frozen.
     pub fn take_outputs(&mut self, is_early: impl Fn(PlayerId) -> bool) -> Vec<MatchOutput> {
         let stays = |output: &MatchOutput| match output {
             MatchOutput::Arrived(player, _) => is_early(*player),
@@ -79,9 +70,24 @@ impl DrivenMatches {
     }
 }
 
+/// The nodes that can get matches. One that has just started would open them later than the others, so it gets none while there is another.
+fn hosts(nodes: &[NodeEntry]) -> Vec<HostLoad> {
+    let available = || nodes.iter().filter(|entry| entry.is_available());
+    let is_any_steady = available().any(|entry| entry.is_steady);
+    let hosts = available().filter(|entry| entry.is_steady || !is_any_steady);
+    // The matcher adds the players of the matches that it has assigned to each node.
+    hosts
+        .map(|entry| HostLoad {
+            run: entry.run,
+            load: entry.load,
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::ClusterNodeId;
     use crate::matcher::MatcherSettings;
     use crate::request::{MatchId, TravelGoal};
 
@@ -100,5 +106,34 @@ mod tests {
         assert_eq!(taken, [arrived(2), none]);
         assert_eq!(matches.take_outputs(|_| false), [arrived(1)]);
         assert_eq!(matches.take_outputs(|_| false), []);
+    }
+
+    #[test]
+    fn new_node_gets_no_match_while_there_is_another() {
+        let entry = |id, is_alive, is_steady, is_draining| NodeEntry {
+            name: format!("n{id}"),
+            run: NodeRun {
+                node: ClusterNodeId(id),
+                run: 1,
+            },
+            is_alive,
+            is_steady,
+            load: 0,
+            is_draining,
+        };
+        let of = |nodes: &[NodeEntry]| {
+            let hosts = hosts(nodes).into_iter();
+            hosts.map(|host| host.run.node.0).collect::<Vec<_>>()
+        };
+        let started = [
+            entry(1, true, false, false),
+            entry(2, true, false, false),
+            entry(3, true, true, true),
+            entry(4, false, false, false),
+        ];
+        assert_eq!(of(&started), [1, 2]);
+        let steady = [started[0].clone(), entry(5, true, true, false)];
+        assert_eq!(of(&steady), [5]);
+        assert_eq!(of(&[]), [0; 0]);
     }
 }

@@ -180,11 +180,11 @@ impl NodeDriver {
     }
 
     /// Takes the outputs of matches that the tick has to handle. The driver itself sends the requests to the store and the wake-ups. Arrivals
-    /// of players that the node holds, but the tick has not spawned yet (`is_spawned`), stay for a later tick.
-    pub fn take_match_outputs(&self, is_spawned: impl Fn(PlayerId) -> bool) -> Vec<MatchOutput> {
+    /// of players that the node holds, but the tick has not spawned yet or has frozen (not `is_free`), stay for a later tick.
+    pub fn take_match_outputs(&self, is_free: impl Fn(PlayerId) -> bool) -> Vec<MatchOutput> {
         self.with_state(|state, _| {
             let (node, matches) = (&state.node, state.matches.as_mut());
-            let is_early = |player| !is_spawned(player) && node.record(player).is_some();
+            let is_early = |player| !is_free(player) && node.record(player).is_some();
             matches.map_or_else(Vec::new, |matches| matches.take_outputs(is_early))
         })
     }

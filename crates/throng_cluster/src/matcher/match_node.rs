@@ -134,7 +134,7 @@ pub struct MatchNode {
     pub(super) listed: BTreeSet<PlayerId>,
     pub(super) hosts: Vec<HostLoad>,
     /// A node has died, and its matches were not aborted yet.
-    has_death: bool,
+    pub(super) has_death: bool,
     /// The epoch of the role, if it is free.
     pub(super) free_epoch: Option<u64>,
     pub(super) requests: PendingMatchRequests,
@@ -426,8 +426,10 @@ impl MatchNode {
             self.send(MatchWork::Travels(after), request, now_ms, outputs);
         }
         if self.requests.is_due(MatchKind::Arrive, now_ms) && !self.arrived.is_empty() {
-            let players = self.arrived.keys().copied().collect();
-            let request = MatchRequest::EndTravels { run, players };
+            let arrived = self.arrived.iter();
+            let arrived = arrived.map(|(player, goal)| (*player, goal.match_id()));
+            let arrived = arrived.collect();
+            let request = MatchRequest::EndTravels { run, arrived };
             self.requests.set_next(MatchKind::Arrive, next_ms);
             self.send(MatchWork::EndTravels, request, now_ms, outputs);
         }

@@ -17,6 +17,8 @@ impl MatchNode {
         match work {
             MatchWork::Rejoin(players) => self.rejoins.extend(players),
             MatchWork::Travels(_) => self.rejoined.append(&mut self.listed),
+            // The matcher may have died with the node.
+            MatchWork::Abort => self.has_death = true,
             // It may have the role now, so it reads the role again.
             MatchWork::TakeRole(_) => self.free_epoch = None,
             _ => {}
@@ -435,8 +437,8 @@ mod tests {
                         let reply = ClusterReply::Match(reply);
                         outputs.extend(node.on_reply(nth * 1_000, id, reply));
                     }
-                    MatchOutput::Store(id, MatchRequest::EndTravels { players, .. }) => {
-                        reported = players;
+                    MatchOutput::Store(id, MatchRequest::EndTravels { arrived, .. }) => {
+                        reported = arrived;
                         let reply = ClusterReply::Match(MatchReply::Done);
                         outputs.extend(node.on_reply(nth * 1_000, id, reply));
                     }
@@ -451,7 +453,9 @@ mod tests {
         assert_eq!(moved, [0, 0, 0, 1, 1, 1, 2, 2, 5, 5, 1 << 63, 1 << 63]);
         // Each is reported once to the game, and to the store until it is no longer listed.
         assert_eq!(arrived, [3, u64::MAX]);
-        assert_eq!(reported, [PlayerId(3), PlayerId(u64::MAX)]);
+        let played = Some(MatchId { epoch: 1, nth: 1 });
+        let both = [3, u64::MAX].map(|player| (PlayerId(player), played));
+        assert_eq!(reported, both);
     }
 
     #[test]
@@ -487,6 +491,30 @@ mod tests {
         // The players that go home now are listed at once.
         assert_eq!(poll(&mut node, 30), (0, 1));
         assert_eq!(poll(&mut node, 500), (0, 1));
+    }
+
+    #[test]
+    fn abort_after_a_death_is_repeated_if_its_outcome_is_unknown() {
+        let mut node = MatchNode::new(&[], MatcherSettings::default()).unwrap();
+        let run = NodeRun {
+            node: ClusterNodeId(1),
+            run: 1,
+        };
+        let abort = |node: &mut MatchNode, now_ms| {
+            let outputs = node.poll(now_ms, Some(run), &[]).into_iter();
+            let mut aborts = outputs.filter_map(|output| match output {
+                MatchOutput::Store(id, MatchRequest::AbortLate { .. }) => Some(id),
+                _ => None,
+            });
+            aborts.next()
+        };
+        assert_eq!(abort(&mut node, 0), None);
+        node.on_node_death();
+        let lost = abort(&mut node, 10).unwrap();
+        node.on_lost_reply(lost);
+        let second = abort(&mut node, 20).unwrap();
+        node.on_reply(30, second, ClusterReply::Match(MatchReply::Done));
+        assert_eq!(abort(&mut node, 400), None);
     }
 
     #[test]

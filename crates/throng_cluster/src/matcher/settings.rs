@@ -83,7 +83,7 @@ impl Default for MatcherSettings {
             abort_interval_ms: 250,
             read_tickets_max: 1_000,
             read_travels_max: 256,
-            aborted_matches_max: 64,
+            aborted_matches_max: 256,
             ticket_writes_max: 4_096,
             forming_matches_max: 1_000,
             load_per_player: 1,

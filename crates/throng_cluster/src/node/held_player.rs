@@ -170,6 +170,14 @@ impl HeldPlayers {
         }
     }
 
+    /// Counts the time since the hand-off of a player from now on.
+    pub fn restart_move(&mut self, player: PlayerId, now_ms: u64) {
+        let held = self.0.get_mut(&player);
+        if let Some(HeldState::Moved { since_ms, .. }) = held.map(|held| &mut held.state) {
+            *since_ms = now_ms;
+        }
+    }
+
     /// Removes a player that was handed off with this epoch, unless it has come back since.
     pub fn remove_moved(&mut self, player: PlayerId, given: u64) {
         let state = self.0.get(&player).map(|held| held.state);

@@ -25,7 +25,7 @@ pub(super) struct Placement<'t> {
 impl<'t> Placement<'t> {
     /// `scene_load` is the load that a scene adds to its node. O(nodes + scenes · log(nodes)).
     pub fn new(table: &'t SceneTable, scene_load: u32) -> Self {
-        let nodes = table.nodes.iter().filter(|entry| is_available(entry));
+        let nodes = table.nodes.iter().filter(|entry| entry.is_available());
         let candidates = nodes.map(|entry| {
             let load = u64::from(entry.load);
             (entry.run.node, SceneCandidate { entry, load })
@@ -103,11 +103,6 @@ impl<'t> Placement<'t> {
         }
         placed
     }
-}
-
-/// Whether a node may get scenes.
-pub(super) const fn is_available(entry: &NodeEntry) -> bool {
-    entry.is_alive && !entry.is_draining
 }
 
 #[cfg(test)]

@@ -45,12 +45,13 @@ impl ClusterNode {
                 self.logins.insert(player, None);
                 self.next_arrivals_ms = 0;
             }
-            RequestWork::ClaimLate | RequestWork::TakeBack(..) => self.next_arrivals_ms = 0,
+            RequestWork::ReadArrivals | RequestWork::ClaimLate | RequestWork::TakeBack(..) => {
+                self.next_arrivals_ms = 0;
+            }
             RequestWork::Save(_) => self.next_save_ms = 0,
             // The next list of scenes shows whether a request about scenes was executed.
             RequestWork::Heartbeat
             | RequestWork::ReadOwners(_)
-            | RequestWork::ReadArrivals
             | RequestWork::Scene(_)
             | RequestWork::Report => {}
         }
@@ -76,6 +77,10 @@ impl ClusterNode {
         let Some((sent_ms, work)) = self.requests.take(id) else {
             return Vec::new();
         };
+        if reply == ClusterReply::Away {
+            let next_ms = now_ms + self.settings.busy_read_interval_ms;
+            self.requests.delay(work.kind(), next_ms);
+        }
         match work {
             RequestWork::Heartbeat => self.on_heartbeat(sent_ms, &reply),
             RequestWork::Save(saved) => match reply {
@@ -84,7 +89,7 @@ impl ClusterNode {
                 _ => self.next_save_ms = now_ms + self.settings.busy_read_interval_ms,
             },
             RequestWork::HandOff(group) => return self.on_hand_off(now_ms, &group, &reply),
-            RequestWork::Release(group) => self.on_release(now_ms, &group, &reply),
+            RequestWork::Release(group) => self.on_release(&group, &reply),
             RequestWork::RaiseEpoch(player, epoch) => match reply {
                 ClusterReply::Done => self.go_on((player, epoch), epoch + 1),
                 ClusterReply::Refused(_) => self.set_state((player, epoch), HeldState::Checking),
@@ -106,12 +111,13 @@ impl ClusterNode {
                 }
             },
             RequestWork::ReadOwners(players) => return self.on_owners(now_ms, &players, &reply),
-            RequestWork::ReadArrivals => {
-                if let ClusterReply::Arrivals(arrivals) = reply {
-                    self.queue_arrivals(&arrivals);
-                }
-            }
-            RequestWork::Adopt(arrivals) => return self.on_adopted(now_ms, &arrivals, reply),
+            RequestWork::ReadArrivals => match reply {
+                ClusterReply::Arrivals(arrivals) => self.queue_arrivals(&arrivals),
+                // Not only after the time without hints.
+                ClusterReply::Away => self.next_arrivals_ms = now_ms,
+                _ => {}
+            },
+            RequestWork::Adopt(arrivals) => return self.on_adopted(&arrivals, reply),
             RequestWork::Scene(work) => self.on_scene_reply(now_ms, work, reply),
             // Heartbeats show whether the run has ended, and the next report follows in any case.
             RequestWork::Report => {}
@@ -270,7 +276,7 @@ impl ClusterNode {
         Some(to.node)
     }
 
-    fn on_release(&mut self, now_ms: u64, group: &WrittenGroup, reply: &ClusterReply) {
+    fn on_release(&mut self, group: &WrittenGroup, reply: &ClusterReply) {
         match reply {
             ClusterReply::Done => {
                 self.players.mark_saved(&group.saved);
@@ -281,9 +287,7 @@ impl ClusterNode {
                     }
                 }
             }
-            ClusterReply::Away => {
-                self.next_release_ms = now_ms + self.settings.busy_read_interval_ms;
-            }
+            ClusterReply::Away => {}
             _ => self.end_run(),
         }
     }
@@ -371,12 +375,7 @@ impl ClusterNode {
         }
     }
 
-    fn on_adopted(
-        &mut self,
-        now_ms: u64,
-        requested: &[Arrival],
-        reply: ClusterReply,
-    ) -> Vec<NodeOutput> {
+    fn on_adopted(&mut self, requested: &[Arrival], reply: ClusterReply) -> Vec<NodeOutput> {
         match reply {
             ClusterReply::Adopted(adopted) if !adopted.is_empty() => {
                 for (arrival, record) in adopted {
@@ -387,10 +386,7 @@ impl ClusterNode {
                 }
                 return vec![NodeOutput::Adopted];
             }
-            ClusterReply::Away => {
-                self.arrivals.extend(requested);
-                self.next_arrivals_ms = now_ms + self.settings.busy_read_interval_ms;
-            }
+            ClusterReply::Away => self.arrivals.extend(requested),
             _ => {}
         }
         Vec::new()

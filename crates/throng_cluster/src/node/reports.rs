@@ -52,7 +52,7 @@ impl ClusterNode {
     pub const fn is_report_due(&self, now_ms: u64) -> bool {
         self.is_valid(now_ms)
             && now_ms >= self.reports.next_ms
-            && self.requests.is_free(RequestKind::Report)
+            && self.requests.is_free(RequestKind::Report, now_ms)
     }
 
     pub(super) fn send_report(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {

@@ -76,7 +76,7 @@ pub(super) enum RequestWork {
 }
 
 impl RequestWork {
-    const fn kind(&self) -> RequestKind {
+    pub const fn kind(&self) -> RequestKind {
         match self {
             Self::Heartbeat => RequestKind::Heartbeat,
             Self::Save(_)
@@ -102,10 +102,11 @@ struct PendingRequest {
     work: RequestWork,
 }
 
-/// The pending requests of a node.
+/// The pending requests of a node, and the time before which none of a kind is sent.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRequests {
     pending: [Option<PendingRequest>; RequestKind::COUNT],
+    next_ms: [u64; RequestKind::COUNT],
     last_id: u64,
 }
 
@@ -113,12 +114,19 @@ impl PendingRequests {
     pub const fn new() -> Self {
         Self {
             pending: [const { None }; RequestKind::COUNT],
+            next_ms: [0; RequestKind::COUNT],
             last_id: 0,
         }
     }
 
-    pub const fn is_free(&self, kind: RequestKind) -> bool {
-        self.pending[kind as usize].is_none()
+    /// Whether the next request of a kind may be sent now.
+    pub const fn is_free(&self, kind: RequestKind, now_ms: u64) -> bool {
+        self.pending[kind as usize].is_none() && now_ms >= self.next_ms[kind as usize]
+    }
+
+    /// Sends no request of a kind before a time: the store is away.
+    pub const fn delay(&mut self, kind: RequestKind, next_ms: u64) {
+        self.next_ms[kind as usize] = next_ms;
     }
 
     /// Registers a request whose kind is free.
@@ -169,5 +177,9 @@ impl PendingRequests {
     /// Forgets all requests: their replies are ignored.
     pub fn clear(&mut self) {
         self.pending = [const { None }; RequestKind::COUNT];
+        self.next_ms = [0; RequestKind::COUNT];
     }
 }
+
+#[cfg(test)]
+mod tests;

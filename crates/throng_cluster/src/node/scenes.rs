@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::placement::{Placement, is_available};
+use super::placement::Placement;
 use super::requests::{RequestKind, RequestWork, SceneWork};
 use super::{ClusterNode, NodeOutput, NodeSettings};
 use crate::ids::{ClusterNodeId, NodeRun};
@@ -117,7 +117,7 @@ impl NodeScenes {
     /// Whether another node may get the scenes that this one gives up.
     pub fn has_other_node(&self, run: NodeRun) -> bool {
         let mut nodes = self.table.nodes.iter();
-        nodes.any(|entry| entry.run.node != run.node && is_available(entry))
+        nodes.any(|entry| entry.run.node != run.node && entry.is_available())
     }
 
     /// Applies a request of this node that has changed the owner of a scene.
@@ -141,7 +141,7 @@ impl NodeScenes {
             let entry = table.scene(name);
             entry.is_some_and(|entry| entry.owner == Some(run) && entry.epoch == *epoch)
         });
-        let available = table.nodes.iter().filter(|entry| is_available(entry));
+        let available = table.nodes.iter().filter(|entry| entry.is_available());
         let since = available.map(|entry| {
             let known = self.available_since_ms.get(&entry.run);
             (entry.run, known.copied().unwrap_or(now_ms))
@@ -268,7 +268,7 @@ impl ClusterNode {
     pub(super) fn poll_scenes(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
         let hints = std::mem::take(&mut self.scenes.hints).into_iter();
         outputs.extend(hints.map(NodeOutput::FreeScene));
-        if !self.requests.is_free(RequestKind::Scene) {
+        if !self.requests.is_free(RequestKind::Scene, now_ms) {
             return;
         }
         let settle_ms = self.settings.scene_settle_ms;

@@ -111,6 +111,12 @@ impl ClusterPlayers {
         self.present.keys().copied()
     }
 
+    /// Whether the tick may change a player: it is here, and not frozen.
+    pub(super) fn is_free(&self, player: PlayerId) -> bool {
+        let present = self.present.get(&player);
+        present.is_some_and(|present| !present.is_frozen)
+    }
+
     /// Whether messages to a player are handled by this app. A player that leaves has none: what they change would not go with it.
     pub(super) fn takes_messages(&self, player: PlayerId) -> bool {
         let present = self.present.get(&player);

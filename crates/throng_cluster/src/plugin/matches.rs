@@ -283,7 +283,7 @@ fn read_matches(world: &mut World) {
     let Some(driver) = players.driver() else {
         return;
     };
-    let outputs = driver.take_match_outputs(|player| players.entity(player).is_some());
+    let outputs = driver.take_match_outputs(|player| players.is_free(player));
     if outputs.is_empty() {
         return;
     }

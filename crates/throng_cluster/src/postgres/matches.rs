@@ -88,11 +88,11 @@ fn execute_small(
                 &[&node, &run, &matches_max, &(MATCH_KEPT_MS as i64), &at_ms],
             )?
         }
-        MatchRequest::EndTravels { run, players } => {
-            let ((node, run), players) = (parameters(*run), player_columns(players));
+        MatchRequest::EndTravels { run, arrived } => {
+            let ((node, run), columns) = (parameters(*run), arrival_columns(arrived));
             session.query(
-                "SELECT cluster_end_travels($1, $2, $3, $4)",
-                &[&node, &run, &players, &at_ms],
+                "SELECT cluster_end_travels($1, $2, $3, $4, $5, $6)",
+                &[&node, &run, &columns.0, &columns.1, &columns.2, &at_ms],
             )?
         }
         MatchRequest::Rejoin { run, players } => {
@@ -130,6 +130,16 @@ const fn match_parameters(id: MatchId) -> (i64, i64) {
 
 fn player_columns(players: &[PlayerId]) -> Vec<i64> {
     players.iter().map(|player| player.0 as i64).collect()
+}
+
+/// Players and the matches at which they have arrived, as parameters: one array per column.
+fn arrival_columns(
+    arrived: &[(PlayerId, Option<MatchId>)],
+) -> (Vec<i64>, Vec<Option<i64>>, Vec<Option<i64>>) {
+    let players = arrived.iter().map(|(player, _)| player.0 as i64);
+    let ids = arrived.iter().map(|(_, id)| id.map(match_parameters));
+    let (epochs, nths) = ids.map(Option::unzip).unzip();
+    (players.collect(), epochs, nths)
 }
 
 /// The tickets of a match, as parameters: one array per column.

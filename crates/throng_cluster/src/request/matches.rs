@@ -147,8 +147,19 @@ impl MatchState {
 pub enum TravelGoal {
     /// The node of its match.
     Match(MatchId),
-    /// Its home, because the match is over.
+    /// Its home, because the match is over. Also while its next match is not open yet.
     Home(TicketHome),
+}
+
+impl TravelGoal {
+    /// The match; `None` of a home.
+    #[must_use]
+    pub const fn match_id(&self) -> Option<MatchId> {
+        match self {
+            Self::Match(id) => Some(*id),
+            Self::Home(_) => None,
+        }
+    }
 }
 
 /// A player of the caller that travels to a match or home.
@@ -268,12 +279,12 @@ pub enum MatchRequest {
         /// Maximum number of players.
         players_max: usize,
     },
-    /// Ends the travels of these players, which the caller has adopted. Players that have not arrived are skipped.
+    /// Ends the travels of these players, which the caller has adopted. Players that have not arrived, or have another goal now, are skipped.
     EndTravels {
         /// The run that sends the request.
         run: NodeRun,
-        /// The players, each once.
-        players: Vec<PlayerId>,
+        /// The players, each once, with the match to which they travelled; `None`: home.
+        arrived: Vec<(PlayerId, Option<MatchId>)>,
     },
     /// Lets these players, which the caller has adopted, travel to their match, if it is on another node. For players that log in again
     /// during the match.

@@ -181,7 +181,7 @@ impl MatchRows {
                 after,
                 players_max,
             } => return self.read_travels((run, after), players_max, others),
-            MatchRequest::EndTravels { run, players } => self.end_travels(run, &players, others),
+            MatchRequest::EndTravels { run, arrived } => self.end_travels(run, &arrived, others),
             MatchRequest::Rejoin { run, players } => self.rejoin(run, &players, others),
         };
         result.map_or_else(MatchReply::Refused, |()| MatchReply::Done)
@@ -604,15 +604,13 @@ impl MatchRows {
     ) -> Option<PlayerTravel> {
         let member = self.members.get(&player);
         let member = member.filter(|row| row.is_travelling && others.has_adopted(run, player))?;
-        let (goal, to) = match member.in_match {
-            Some(id) => {
-                let row = self.matches.get(&id);
-                let row = row.filter(|row| row.state == MatchState::Ready)?;
-                (
-                    TravelGoal::Match(id),
-                    Some(row.new.node).filter(|to| *to != run),
-                )
-            }
+        let played = member.in_match.and_then(|id| self.matches.get(&id));
+        // A player whose match is not open yet goes home until then.
+        let (goal, to) = match played.filter(|row| row.state == MatchState::Ready) {
+            Some(row) => (
+                TravelGoal::Match(row.new.id),
+                Some(row.new.node).filter(|to| *to != run),
+            ),
             None => {
                 let home = member.home.clone();
                 let to = others.home(&home);
@@ -638,13 +636,13 @@ impl MatchRows {
     fn end_travels(
         &mut self,
         run: NodeRun,
-        players: &[PlayerId],
+        arrived: &[(PlayerId, Option<MatchId>)],
         others: &OtherRows<'_>,
     ) -> Result<(), RefusedMatch> {
         others.check_alive(run)?;
-        for player in players {
+        for (player, at) in arrived {
             let travel = self.travel(run, *player, others);
-            if travel.is_none_or(|travel| travel.to.is_some()) {
+            if travel.is_none_or(|it| it.to.is_some() || it.goal.match_id() != *at) {
                 continue;
             }
             self.travelling.remove(player);

@@ -21,6 +21,7 @@ mod player_messages;
 mod postgres_costs;
 mod postgres_groups;
 mod postgres_limits;
+mod postgres_locks;
 mod postgres_matches;
 mod postgres_overview;
 mod postgres_rows;

@@ -1,5 +1,6 @@
 //! Players queue on one app, play a match on any app, and go home afterwards.
 
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -8,14 +9,15 @@ use bevy_ecs::prelude::*;
 use throng_cluster::{
     BusPeer, ClusterKey, ClusterModeSettings, ClusterPlayers, ClusterPlugin, ClusterRecord,
     ClusterStore, DriverSettings, DriverStartError, FrozenPlayer, LocalBus, MatchAssigned,
-    MatchClosed, MatchEnded, MatchId, MatchNode, MatchOpened, MatchReport, MatchStep, MatchTicket,
-    MatchTicketChanged, MatchTicketInvalid, MatcherSettings, MessageBus, NodeDriver, PlayerHooks,
-    SharedRows, TicketOutcome, TicketRating,
+    MatchClosed, MatchEnded, MatchId, MatchNode, MatchOpened, MatchReport, MatchState, MatchStep,
+    MatchTicket, MatchTicketChanged, MatchTicketInvalid, MatcherSettings, MessageBus, NodeDriver,
+    PlayerHooks, TicketOutcome, TicketRating,
 };
 use throng_core::ids::PlayerId;
 use throng_matchmaking::MatchModeSettings;
 
 use crate::patience::RowClock;
+use crate::play::nodes::SwitchedStore;
 
 /// Rounds of 2 ms or more after which a condition counts as never met.
 const ROUNDS_MAX: u32 = 30_000;
@@ -83,7 +85,7 @@ fn play(
     diary.closed.extend(closed.read().map(|it| it.0));
 }
 
-fn start(name: &str, rows: &SharedRows, bus: &LocalBus) -> App {
+fn start(name: &str, rows: &SwitchedStore, bus: &LocalBus) -> App {
     let open = || Box::new(rows.clone()) as Box<dyn ClusterStore>;
     let mut settings = DriverSettings::new(name);
     settings.nodes_interval = Duration::from_millis(50);
@@ -112,13 +114,13 @@ fn start(name: &str, rows: &SharedRows, bus: &LocalBus) -> App {
 /// Apps on the same rows, ticked until a condition holds.
 struct Apps {
     apps: Vec<App>,
-    rows: SharedRows,
+    rows: SwitchedStore,
     clock: RowClock,
 }
 
 impl Apps {
     fn new(count: usize) -> Self {
-        let (rows, bus) = (SharedRows::default(), LocalBus::default());
+        let (rows, bus) = (SwitchedStore::default(), LocalBus::default());
         let names = (0..count).map(|nth| format!("n{nth}"));
         Self {
             apps: names.map(|name| start(&name, &rows, &bus)).collect(),
@@ -127,13 +129,28 @@ impl Apps {
         }
     }
 
+    fn tick(&mut self) {
+        for app in &mut self.apps {
+            app.world_mut().run_schedule(FixedMain);
+        }
+    }
+
     fn until(&mut self, what: &str, condition: impl Fn(&[App]) -> bool) {
         for _ in 0..ROUNDS_MAX {
-            self.clock.advance(&self.rows);
-            for app in &mut self.apps {
-                app.world_mut().run_schedule(FixedMain);
-            }
+            self.clock.advance(&self.rows.rows);
+            self.tick();
             if condition(&self.apps) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        panic!("{what}");
+    }
+
+    /// Waits without ticks.
+    fn until_without_ticks(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+        for _ in 0..ROUNDS_MAX {
+            if condition(self) {
                 return;
             }
             thread::sleep(Duration::from_millis(2));
@@ -234,6 +251,40 @@ fn players_of_an_app_that_dies_in_a_match_play_another_one() {
         let entered = apps.iter().flat_map(|app| &diary(app).entered);
         entered.filter(|(_, id)| *id != first).count() == 2
     });
-    let dead = apps.rows.with_rows(|rows| rows.match_state(first));
-    assert_eq!(dead.unwrap().0, throng_cluster::MatchState::Aborted);
+    let dead = apps.rows.rows.with_rows(|rows| rows.match_state(first));
+    assert_eq!(dead.unwrap().0, MatchState::Aborted);
+}
+
+#[test]
+fn player_that_arrives_during_a_pause_enters_its_match_after_it() {
+    let mut apps = Apps::new(1);
+    log_in(&mut apps, &[(0, 7), (0, 8)]);
+    for player in [7, 8] {
+        apps.apps[0]
+            .world_mut()
+            .write_message(ticket(player, "duel"));
+    }
+    apps.until("the instance opens", |apps| {
+        !diary(&apps[0]).opened.is_empty()
+    });
+    let id = diary(&apps.apps[0]).opened[0];
+    apps.until_without_ticks("both have arrived", |apps| {
+        apps.rows.rows.with_rows(|rows| {
+            let is_ready = rows.match_state(id).unwrap().0 == MatchState::Ready;
+            is_ready && rows.match_players().all(|(.., travels)| !travels)
+        })
+    });
+    let is_valid = |apps: &Apps| {
+        let players = apps.apps[0].world().resource::<ClusterPlayers>();
+        let driver = players.driver().unwrap();
+        driver.with_node(|node, now_ms| node.is_valid(now_ms))
+    };
+    apps.rows.is_away.store(true, Ordering::Relaxed);
+    apps.until_without_ticks("the node pauses", |apps| !is_valid(apps));
+    apps.tick();
+    assert_eq!(diary(&apps.apps[0]).entered, []);
+    apps.rows.is_away.store(false, Ordering::Relaxed);
+    apps.until("both enter the instance", |apps| {
+        diary(&apps[0]).entered.len() == 2
+    });
 }

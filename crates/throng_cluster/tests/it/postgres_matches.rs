@@ -278,7 +278,21 @@ impl MatchRequestSource {
                     .then_some(players[players.len() - 1]),
                 players_max: self.rng.random_range(0..9),
             },
-            1 => MatchRequest::EndTravels { run, players },
+            1 => {
+                let played: BTreeMap<PlayerId, MatchId> = rows
+                    .match_players()
+                    .filter_map(|(player, _, in_match, _)| Some((player, in_match?)))
+                    .collect();
+                let mut arrived = Vec::new();
+                for player in players {
+                    let known = played.get(&player).copied();
+                    let known = known.filter(|_| self.rng.random_bool(0.8));
+                    let is_other = self.rng.random_bool(0.05);
+                    let other = is_other.then(|| self.known_match(rows).0);
+                    arrived.push((player, other.or(known)));
+                }
+                MatchRequest::EndTravels { run, arrived }
+            }
             _ => MatchRequest::Rejoin { run, players },
         }
     }

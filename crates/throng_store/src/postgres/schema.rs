@@ -13,7 +13,7 @@ use tokio_postgres::{Client, Error, Transaction};
 pub(super) const SCHEMA: &str = "throng";
 
 /// Each migrates a schema to the next version. Never changed after a release: new migrations are added at the end.
-const MIGRATIONS: [&str; 10] = ["
+const MIGRATIONS: [&str; 11] = ["
 CREATE TABLE attribute (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -77,7 +77,7 @@ COMMENT ON COLUMN server.lease_ms IS 'for how long its name is in use after that
 ", include_str!("cluster.sql"), concat!(include_str!("cluster_scenes.sql"), include_str!("cluster_matches.sql")),
     concat!(include_str!("cluster_groups.sql"), include_str!("cluster_overview.sql")), include_str!("cluster_batches.sql"),
     include_str!("cluster_reports.sql"), include_str!("cluster_unheard.sql"), include_str!("cluster_steady.sql"),
-    include_str!("cluster_plans.sql")];
+    include_str!("cluster_plans.sql"), include_str!("cluster_aborts.sql")];
 
 /// The version of a schema after all migrations.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

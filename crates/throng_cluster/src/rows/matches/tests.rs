@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::request::{
-    ClusterReply, ClusterRequest, SceneDeclaration, SceneRequest, TicketMember, TicketRating,
+    Arrival, ClusterReply, ClusterRequest, SceneDeclaration, SceneRequest, TicketMember,
+    TicketRating,
 };
 
 struct MatchTestRows(ClusterRows);
@@ -189,4 +190,78 @@ fn player_goes_home_to_the_node_that_runs_its_scene() {
     assert_eq!(home_of(&rows, "town"), Some(one), "its new node is dead");
     change(&mut rows, ClusterRequest::EndRun { run: one });
     assert_eq!(home_of(&rows, "town"), None);
+}
+
+#[test]
+fn player_whose_next_match_is_not_open_yet_goes_home() {
+    let (mut rows, [one, two]) = rows();
+    assert_eq!(rows.take_role(one, 0, 0), MatchReply::Done);
+    let players = [PlayerId(7), PlayerId(8)];
+    for (nth, player) in (1..).zip(players) {
+        let (run, epoch) = (one, 0);
+        rows.0
+            .execute(ClusterRequest::LogIn { run, player, epoch }, 0);
+        let arrivals = vec![Arrival { player, epoch: 1 }];
+        rows.0.execute(ClusterRequest::Adopt { run, arrivals }, 0);
+        let ticket = ticket(one, nth, player.0);
+        let added = rows.send(MatchRequest::AddTicket { ticket }, 0);
+        assert_eq!(added, MatchReply::Done);
+    }
+    let mut send = |request| assert_eq!(rows.send(request, 0), MatchReply::Done);
+    let form = |nth, node| MatchRequest::FormMatch {
+        run: one,
+        new: NewMatch {
+            id: MatchId { epoch: 1, nth },
+            mode: "duel".to_owned(),
+            sides: [1, 2].map(|nth| vec![TicketId { run: one, nth }]).to_vec(),
+            node,
+            is_requeued: true,
+        },
+    };
+    let id = |nth| MatchId { epoch: 1, nth };
+    let ready = |run, nth| MatchRequest::MatchReady { run, id: id(nth) };
+    send(form(1, two));
+    send(ready(two, 1));
+    send(MatchRequest::AbortMatch {
+        run: two,
+        id: id(1),
+    });
+    send(form(2, one));
+    let travels = |rows: &mut MatchTestRows| {
+        let read = MatchRequest::ReadTravels {
+            run: one,
+            after: None,
+            players_max: 9,
+        };
+        match rows.send(read, 0) {
+            MatchReply::Travels(travels) => travels
+                .into_iter()
+                .map(|it| (it.player, it.goal.match_id(), it.to))
+                .collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let end = |rows: &mut MatchTestRows, player, at| {
+        let (run, arrived) = (one, vec![(player, at)]);
+        let ended = rows.send(MatchRequest::EndTravels { run, arrived }, 0);
+        assert_eq!(ended, MatchReply::Done);
+    };
+    let [seven, eight] = players;
+    assert_eq!(
+        travels(&mut rows),
+        players.map(|player| (player, None, None))
+    );
+    end(&mut rows, seven, None);
+    assert_eq!(travels(&mut rows), [(eight, None, None)]);
+    assert_eq!(rows.send(ready(one, 2), 0), MatchReply::Done);
+    // The arrival at home is reported late, and is none at the match.
+    end(&mut rows, eight, None);
+    end(&mut rows, seven, Some(id(1)));
+    let in_match = Some(id(2));
+    assert_eq!(
+        travels(&mut rows),
+        players.map(|player| (player, in_match, None))
+    );
+    end(&mut rows, eight, in_match);
+    assert_eq!(travels(&mut rows), [(seven, in_match, None)]);
 }

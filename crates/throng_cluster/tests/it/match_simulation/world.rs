@@ -542,10 +542,10 @@ impl MatchCluster {
         for (player, in_match) in arrived {
             let (owner, _) = self.rows.owner(*player).unwrap();
             assert_eq!(owner, Some(run), "{}: {player:?}", self.place());
-            let goal = match in_match {
-                Some(id) => self.rows.match_state(*id).unwrap().1.node,
-                None => self.homes[player],
-            };
+            // A match that is not open yet is no goal.
+            let played = in_match.map(|id| self.rows.match_state(id).unwrap());
+            let played = played.filter(|(state, _)| *state == MatchState::Ready);
+            let goal = played.map_or(self.homes[player], |(_, host)| host.node);
             let ClusterReply::Nodes(nodes) =
                 self.rows.execute(ClusterRequest::ReadNodes, self.now_ms)
             else {
@@ -554,7 +554,7 @@ impl MatchCluster {
             let is_alive = nodes
                 .iter()
                 .any(|entry| entry.run.node == goal && entry.is_alive);
-            let is_there = goal == run.node || in_match.is_none() && !is_alive;
+            let is_there = goal == run.node || played.is_none() && !is_alive;
             assert!(
                 is_there,
                 "{}: {player:?} is on {run:?}, and goes to {goal:?}",
