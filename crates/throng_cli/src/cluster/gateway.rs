@@ -41,7 +41,9 @@ pub(crate) struct GatewayCommand {
     /// UDP address to listen on; port 0 takes any free port
     #[arg(long, value_name = "ADDR:PORT", required_unless_present = "web")]
     listen: Option<SocketAddr>,
-    /// Address for browsers (WebSocket, WebTransport); port 0 takes any free port
+    /// Address for browsers; port 0 takes any free port
+    ///
+    /// Browsers connect over WebSocket, and over WebTransport if this program was built with `--features webtransport`.
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
     /// Public address of this gateway, as clients use it; may be repeated

@@ -70,8 +70,9 @@ pub(super) struct Serve {
     /// Without this and --web: 127.0.0.1:7000.
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Address for browsers (WebSocket, WebTransport); port 0 takes any free port
+    /// Address for browsers; port 0 takes any free port
     ///
+    /// Browsers connect over WebSocket, and over WebTransport if this program was built with `--features webtransport`.
     /// WebTransport uses the same UDP port, unless --listen has it. The server makes its certificate itself, a new one every six days.
     /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=….
     #[arg(long, value_name = "ADDR:PORT")]

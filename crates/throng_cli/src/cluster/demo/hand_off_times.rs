@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,6 +21,17 @@ const AIM_PERCENT: f64 = 99.0;
 
 /// 1 if the kernel schedules sessions of processes (`sched(7)`: autogroup). Each connection of Postgres is such a session.
 const AUTOGROUP: &str = "/proc/sys/kernel/sched_autogroup_enabled";
+
+/// What happens while hand-offs are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum HandOffPhase {
+    /// All clients log in at once: their players are handed to the nodes of their scenes.
+    #[default]
+    LoggingIn,
+    Walking,
+    /// A process is down, or clients return.
+    Disturbed,
+}
 
 /// How many hand-offs took at most how long. The bounds are those of the metrics, in ascending order: numbers of seconds, and `+Inf`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,8 +50,7 @@ impl HandOffCounts {
 
     /// Adds what was counted between two reads. After a restart, a gateway counts from 0.
     fn add(&mut self, before: &Self, after: &Self) {
-        let total = |counts: &Self| counts.0.last().map_or(0, |(_, count)| *count);
-        let is_new = total(after) < total(before);
+        let is_new = after.total() < before.total();
         for (nth, (bound, count)) in after.0.iter().enumerate() {
             let known = before.0.get(nth).filter(|_| !is_new);
             let more = count.saturating_sub(known.map_or(0, |(_, count)| *count));
@@ -51,9 +61,20 @@ impl HandOffCounts {
         }
     }
 
+    fn total(&self) -> u64 {
+        self.0.last().map_or(0, |(_, total)| *total)
+    }
+
+    /// The percentage that took as long as was aimed for, at most.
+    fn percent_in_time(&self) -> f64 {
+        let aim = self.0.iter().find(|(bound, _)| *bound >= AIM_S);
+        let in_time = aim.map_or(0, |(_, count)| *count);
+        100.0 * in_time as f64 / self.total().max(1) as f64
+    }
+
     /// The lines of the summary: none without hand-offs, a hint if they take long and the kernel may be the reason.
     fn lines(&self, is_autogrouped: bool) -> Vec<String> {
-        let total = self.0.last().map_or(0, |(_, total)| *total);
+        let (total, percent) = (self.total(), self.percent_in_time());
         if total == 0 {
             return Vec::new();
         }
@@ -67,24 +88,53 @@ impl HandOffCounts {
             let finite = self.0.iter().rev().find(|(bound, _)| bound.is_finite());
             format!("> {} s", finite.map_or(0.0, |(bound, _)| *bound))
         };
-        let aim = self.0.iter().find(|(bound, _)| *bound >= AIM_S);
-        let share = aim.map_or(0.0, |(_, count)| 100.0 * *count as f64 / total as f64);
         let freeze = format!(
-            "freeze       p50 {}, p99 {} until the first packet of the new scene; {share:.1} % of {total} within {AIM_S} s",
+            "freeze       p50 {}, p99 {} until the first packet of the new scene; {percent:.1} % of {total} within {AIM_S} s",
             bound(0.5),
             bound(0.99)
         );
         let hint = "hint         while all cores are busy, this kernel lets the connections of Postgres wait for up to 0.1 s; they do not \
             wait after `sysctl kernel.sched_autogroup_enabled=0`";
-        let hint = (is_autogrouped && share < AIM_PERCENT).then(|| hint.to_owned());
+        let hint = (is_autogrouped && percent < AIM_PERCENT).then(|| hint.to_owned());
         std::iter::once(freeze).chain(hint).collect()
+    }
+
+    /// The line about the hand-offs while the clients logged in; `None` without any.
+    fn login_line(&self) -> Option<String> {
+        let (total, percent) = (self.total(), self.percent_in_time());
+        (total > 0).then(|| {
+            format!("logins       {percent:.1} % of {total} hand-offs within {AIM_S} s while all clients logged in at once")
+        })
+    }
+}
+
+/// The hand-offs of two phases.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct PhaseCounts {
+    logging_in: HandOffCounts,
+    walking: HandOffCounts,
+}
+
+impl PhaseCounts {
+    /// Adds what was counted between two reads, in these phases. After a change of the phase, some belong to the earlier one.
+    fn add(
+        &mut self,
+        phases: (HandOffPhase, HandOffPhase),
+        before: &HandOffCounts,
+        after: &HandOffCounts,
+    ) {
+        match phases {
+            (HandOffPhase::LoggingIn, _) => self.logging_in.add(before, after),
+            (HandOffPhase::Walking, HandOffPhase::Walking) => self.walking.add(before, after),
+            _ => {}
+        }
     }
 }
 
 /// Reads the metrics of the gateways in a thread of its own, so that no client waits for it.
 pub(super) struct HandOffReader {
-    counts: Arc<Mutex<HandOffCounts>>,
-    is_disturbed: Arc<AtomicBool>,
+    counts: Arc<Mutex<PhaseCounts>>,
+    phase: Arc<Mutex<HandOffPhase>>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -93,15 +143,16 @@ impl HandOffReader {
     /// Starts the thread.
     pub fn start(metrics: &[SocketAddr]) -> Result<Self, CliError> {
         let metrics = metrics.to_vec();
-        let (counts, is_disturbed, ends) =
-            <(Arc<Mutex<HandOffCounts>>, Arc<AtomicBool>, Arc<AtomicBool>)>::default();
-        let (of_thread, disturbed, end) = (counts.clone(), is_disturbed.clone(), ends.clone());
+        let counts = Arc::<Mutex<PhaseCounts>>::default();
+        let phase = Arc::<Mutex<HandOffPhase>>::default();
+        let ends = Arc::<AtomicBool>::default();
+        let (of_thread, phase_now, end) = (counts.clone(), phase.clone(), ends.clone());
         let thread = thread::Builder::new().name("hand-off times".to_owned());
         let thread = thread.spawn(move || {
             let mut last: BTreeMap<SocketAddr, HandOffCounts> = BTreeMap::new();
-            let mut was_disturbed = false;
+            let mut last_phase = HandOffPhase::LoggingIn;
             while !end.load(Ordering::Acquire) {
-                let is_disturbed = disturbed.load(Ordering::Acquire);
+                let phase = *lock(&phase_now);
                 for &gateway in &metrics {
                     // One that was killed has no metrics.
                     let Ok(text) = http_request(gateway, "GET", "/metrics") else {
@@ -109,12 +160,9 @@ impl HandOffReader {
                     };
                     let now = HandOffCounts::read(&text);
                     let before = last.insert(gateway, now.clone()).unwrap_or_default();
-                    if !is_disturbed && !was_disturbed {
-                        let mut counts = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
-                        counts.add(&before, &now);
-                    }
+                    lock(&of_thread).add((last_phase, phase), &before, &now);
                 }
-                was_disturbed = is_disturbed;
+                last_phase = phase;
                 thread::park_timeout(READ_INTERVAL);
             }
         });
@@ -122,24 +170,30 @@ impl HandOffReader {
             thread.map_err(|error| CliError::new(format!("cannot start a thread: {error}")))?;
         Ok(Self {
             counts,
-            is_disturbed,
+            phase,
             ends,
             thread: Some(thread),
         })
     }
 
-    /// While a process is down or clients return, hand-offs are not counted.
-    pub fn set_disturbed(&self, is_disturbed: bool) {
-        self.is_disturbed.store(is_disturbed, Ordering::Release);
+    /// Hand-offs are counted for this phase from now on.
+    pub fn set_phase(&self, phase: HandOffPhase) {
+        *lock(&self.phase) = phase;
     }
 
     /// The lines of the summary.
     pub fn lines(&self) -> Vec<String> {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = lock(&self.counts);
         // Other systems have no such file.
         let autogroup = fs::read_to_string(AUTOGROUP).unwrap_or_default();
-        counts.lines(autogroup.trim() == "1")
+        let mut lines = counts.walking.lines(autogroup.trim() == "1");
+        lines.extend(counts.logging_in.login_line());
+        lines
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for HandOffReader {
@@ -187,6 +241,34 @@ mod tests {
         late.add(&HandOffCounts::default(), &metrics([0, 0, 10, 90]));
         let line = &late.lines(false)[0];
         assert!(line.contains("p50 > 1 s, p99 > 1 s"), "{line}");
+    }
+
+    #[test]
+    fn hand_offs_are_counted_for_the_phase_before_a_change() {
+        use HandOffPhase::{Disturbed, LoggingIn, Walking};
+        let mut sum = PhaseCounts::default();
+        let reads = [
+            (LoggingIn, 10),
+            (Walking, 12),
+            (Walking, 20),
+            (Disturbed, 50),
+            (Disturbed, 60),
+            (Walking, 70),
+            (Walking, 71),
+        ];
+        let (mut before, mut last) = (HandOffCounts::default(), LoggingIn);
+        for (phase, count) in reads {
+            let after = metrics([0, count, count, count]);
+            sum.add((last, phase), &before, &after);
+            (before, last) = (after, phase);
+        }
+        assert_eq!((sum.logging_in.total(), sum.walking.total()), (12, 9));
+        let line = sum.logging_in.login_line().unwrap();
+        assert!(
+            line.contains("100.0 % of 12 hand-offs within 0.15 s"),
+            "{line}"
+        );
+        assert_eq!(HandOffCounts::default().login_line(), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::Demo;
 use super::compare::compare_mirrors;
 use super::figures::DemoFigures;
 use super::fleet::{Fleet, FleetState};
-use super::hand_off_times::HandOffReader;
+use super::hand_off_times::{HandOffPhase, HandOffReader};
 use super::servers::DemoServers;
 use super::walker::DemoWalker;
 use crate::cluster::store_args::failed;
@@ -175,6 +175,7 @@ impl<'w> Play<'w> {
             if all_entered_at.is_none() {
                 if self.figures.entered == self.walkers.len() {
                     all_entered_at = Some(now);
+                    self.hand_off_times.set_phase(HandOffPhase::Walking);
                     if matches!(self.step, KillStep::Rest(_)) {
                         self.step = KillStep::Rest(now + REST_TIME);
                     }
@@ -215,7 +216,7 @@ impl<'w> Play<'w> {
                 };
                 self.print(&format!("       {name} is killed"))?;
                 self.figures.begin_kill(name);
-                self.hand_off_times.set_disturbed(true);
+                self.hand_off_times.set_phase(HandOffPhase::Disturbed);
                 self.step = KillStep::Down(now);
             }
             KillStep::Down(since) if now >= since + DOWN_TIME => {
@@ -235,7 +236,7 @@ impl<'w> Play<'w> {
                 if let Some(line) = self.figures.end_kill() {
                     self.print(&line)?;
                 }
-                self.hand_off_times.set_disturbed(false);
+                self.hand_off_times.set_phase(HandOffPhase::Walking);
                 self.next += 1;
                 if self.next == fleet.len() + DemoServers::COUNT {
                     (self.next, self.rounds) = (0, self.rounds + 1);
