@@ -38,7 +38,8 @@ fn tickets_become_matches_without_faults() {
     assert_eq!(figures.roles_taken, 1, "{figures:?}");
 }
 
-/// `THRONG_MATCHES=1000000 cargo test -p throng_cluster --test match_simulation` runs until that number of matches is formed.
+/// `THRONG_MATCHES=1000000 cargo test --release -p throng_cluster --test it faults_never_double` runs until that number of matches is
+/// formed.
 #[test]
 fn faults_never_double_a_match_or_lose_a_ticket() {
     let wanted = std::env::var("THRONG_MATCHES").ok();
