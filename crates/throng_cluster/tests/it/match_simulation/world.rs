@@ -580,10 +580,10 @@ impl MatchCluster {
         }
     }
 
-    /// Ends all faults, and stops players from queueing.
+    /// Ends all faults, also those of matches, and stops players from queueing.
     pub fn heal(&mut self) {
         self.rates = FaultRates::NONE;
-        self.plays = false;
+        (self.plays, self.matches_fail) = (false, false);
         self.store_back_ms = 0;
         for nth in 0..NODES {
             let process = &mut self.processes[nth];
