@@ -84,16 +84,13 @@ fn assert_deterministic(name: &str) {
     );
     assert_eq!(reference.len() as u64, ticks);
     // Four threads without a shuffle are compared by `.ci/run scenarios`.
-    for (threads, seed) in [(1, 1), (4, 3)] {
-        let shuffled = RunConfig {
-            threads,
-            configure: Some(shuffle),
-            argument: seed,
-            ..RunConfig::default()
-        };
-        let what = format!("shuffled by {seed}, with {threads} threads");
-        assert_same(name, &what, &reference, shuffled);
-    }
+    let shuffled = RunConfig {
+        threads: 4,
+        configure: Some(shuffle),
+        argument: 3,
+        ..RunConfig::default()
+    };
+    assert_same(name, "shuffled, with four threads", &reference, shuffled);
 }
 
 #[test]

@@ -414,7 +414,7 @@ struct RunWithStore {
 }
 
 impl RunWithStore {
-    fn start(folder: &TempFolder, name: &str) -> Self {
+    fn start(folder: &TempFolder, name: &str, save_timeout: &str) -> Self {
         let scenario = folder.write(&format!("{name}.ron"), TRADERS);
         let places = [folder.path(name), folder.path(&format!("{name}_away"))];
         fs::create_dir(&places[0]).unwrap();
@@ -425,6 +425,7 @@ impl RunWithStore {
         let run = ["run", &scenario, "--realtime", "--duration", "12s"];
         let kept = ["--store", &store, "--acknowledged", &log, "--no-timing"];
         let command = &mut program(&[&run[..], &kept].concat());
+        command.args(["--save-timeout", save_timeout]);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the program starts");
         let err = BufReader::new(process.stderr.take().expect("a pipe")).lines();
@@ -465,8 +466,8 @@ impl RunWithStore {
 #[test]
 fn run_whose_store_fails_in_the_middle_exits_with_1() {
     let folder = TempFolder::new();
-    let mut back = RunWithStore::start(&folder, "back");
-    let mut gone = RunWithStore::start(&folder, "gone");
+    let mut back = RunWithStore::start(&folder, "back", "30s");
+    let mut gone = RunWithStore::start(&folder, "gone", "1s");
     back.lose_store();
     gone.lose_store();
     back.return_store();

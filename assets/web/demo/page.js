@@ -165,7 +165,7 @@ async function requestCertificate() {
         return null;
     }
     const response = await fetch("/webtransport");
-    return response.ok ? bytesOf((await response.json()).sha256) : null;
+    return response.status === 200 ? bytesOf((await response.json()).sha256) : null;
 }
 function over(code, mayLogIn, guest) {
     const fault = line?.fault;

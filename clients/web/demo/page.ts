@@ -205,7 +205,8 @@ async function requestCertificate(): Promise<Uint8Array | null> {
     return null;
   }
   const response = await fetch("/webtransport");
-  return response.ok ? bytesOf(((await response.json()) as { sha256: string }).sha256) : null;
+  // Without WebTransport the server has no content here.
+  return response.status === 200 ? bytesOf(((await response.json()) as { sha256: string }).sha256) : null;
 }
 
 function over(code: number, mayLogIn: boolean, guest: bigint | null): void {

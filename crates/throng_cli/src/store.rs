@@ -21,9 +21,6 @@ use throng::store::{
 use throng_scenario::RunOptions;
 use throng_scenario::crowd::TradePlugin;
 
-/// Maximum time to wait for the store at the end of a run.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// Arguments of `throng run` about players that persist.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct RunStore {
@@ -56,6 +53,11 @@ pub(super) struct RunStore {
     /// elsewhere.
     #[arg(long, value_name = "TIME", requires = "store", value_parser = seconds, default_value = "0s")]
     unsaved_play: f64,
+    /// With --store: maximum time to save all players at the end
+    ///
+    /// The program exits as soon as they are saved. If the store is away for so long, the changes since the last save are lost.
+    #[arg(long, value_name = "TIME", requires = "store", value_parser = seconds, default_value = "30s")]
+    save_timeout: f64,
     /// With --store: log each transaction once it is durable, one line each
     ///
     /// The lines are `TICK PLAYER=REVISION …`, each written before the next tick starts.
@@ -124,8 +126,9 @@ impl RunStore {
             }
         }));
         let is_unsaved_flag = Arc::clone(&is_unsaved);
+        let timeout = Duration::from_secs_f64(self.save_timeout);
         options.at_end.push(Box::new(move |world| {
-            is_unsaved_flag.store(!close_player_store(world, CLOSE_TIMEOUT), Ordering::Relaxed);
+            is_unsaved_flag.store(!close_player_store(world, timeout), Ordering::Relaxed);
         }));
         Ok(is_unsaved)
     }

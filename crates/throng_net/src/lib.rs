@@ -58,7 +58,7 @@
 //!
 //! A WebTransport session over HTTP/3 (RFC 9220, 9221) at the path `/play`, on the UDP port with the number of the WebSocket port. The
 //! server makes its own certificate, a new one every six days. `GET /webtransport` on the WebSocket port returns its hash as JSON: `path`,
-//! and `sha256` in 64 hexadecimal digits.
+//! and `sha256` in 64 hexadecimal digits; without WebTransport the answer is 204.
 //!
 //! | what | content |
 //! |---|---|

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
 use glam::Vec2;
 use throng_store::testing::HookedSource;
 
@@ -50,6 +51,8 @@ fn game(source: impl StoreFactory + 'static) -> App {
 fn game_with(source: impl StoreFactory + 'static, settings: PlayerStoreSettings) -> App {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, PlayerStorePlugin));
+    // Some tests simulate outages of ten minutes.
+    app.insert_resource(Time::<Fixed>::from_hz(4.0));
     let purse = AttributeSpec::new("purse", PURSE, Encoding::Varint).to(Audience::OWNER);
     app.replicate_field(purse.persistent(), |purse: &Purse| purse.0);
     // Periodic saves are disabled.
@@ -84,7 +87,7 @@ fn game_with(source: impl StoreFactory + 'static, settings: PlayerStoreSettings)
         .unwrap();
     app.finish();
     app.cleanup();
-    // Ten minutes of ticks in a small world: waking threads for each system would take most of the time.
+    // In a small world, waking threads for each system would take most of the time.
     single_threaded(&mut app);
     clock::one_tick_per_update(&mut app);
     app

@@ -135,15 +135,18 @@ fn respond(
             }
             Err(word) => refuse(StatusCode::FORBIDDEN, word),
         },
-        #[cfg(feature = "webtransport")]
-        (&Method::GET, "/webtransport") => match shared.certificate() {
-            Some(sha256) => {
-                WebCounters::one(&counters.answered);
-                let body = format!("{{\"path\": \"/play\", \"sha256\": \"{}\"}}", hex(&sha256));
-                typed_response(StatusCode::OK, "application/json", body.into())
-            }
-            None => refuse(StatusCode::NOT_FOUND, "there is no WebTransport\n"),
-        },
+        (&Method::GET, "/webtransport") => {
+            WebCounters::one(&counters.answered);
+            let (status, body) = match shared.certificate() {
+                Some(sha256) => (
+                    StatusCode::OK,
+                    format!("{{\"path\": \"/play\", \"sha256\": \"{}\"}}", hex(&sha256)),
+                ),
+                // A browser would report 404 as an error of the page.
+                None => (StatusCode::NO_CONTENT, String::new()),
+            };
+            typed_response(status, "application/json", body.into())
+        }
         (&Method::GET, "/names") => match shared.names().clone() {
             Some(names) => {
                 WebCounters::one(&counters.answered);

@@ -128,9 +128,15 @@ impl WebShared {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The SHA-256 of the certificate for WebTransport; `None` without WebTransport.
     #[cfg(feature = "webtransport")]
     pub fn certificate(&self) -> Option<[u8; 32]> {
         *self.certificate_mut()
+    }
+
+    #[cfg(not(feature = "webtransport"))]
+    pub fn certificate(&self) -> Option<[u8; 32]> {
+        None
     }
 
     #[cfg(feature = "webtransport")]

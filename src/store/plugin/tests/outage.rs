@@ -1,8 +1,6 @@
 //! A store that is unreachable for longer than a lease, and leases that another server takes over: players are logged out with
 //! the reason, and game code that reacts to it can access the player store.
 
-use bevy_time::{Fixed, Time};
-
 use super::*;
 use crate::session::{LoggedOut, LogoutReason};
 

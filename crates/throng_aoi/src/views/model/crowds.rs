@@ -225,7 +225,7 @@ fn crowd_of_5000_sees_the_nearest_band_and_the_boss() {
 }
 
 #[test]
-fn memory_does_not_grow_over_a_million_cell_changes() {
+fn memory_does_not_grow_over_many_cell_changes() {
     for sight in [ViewLinkMode::Directed, ViewLinkMode::Mutual] {
         let mut random = Pcg64Mcg::seed_from_u64(6);
         let count = 200;
@@ -245,7 +245,7 @@ fn memory_does_not_grow_over_a_million_cell_changes() {
             add(&mut views, id, spot(&mut random), traits, 8);
         }
         let (mut changes, mut events, mut warm) = (0, Vec::new(), usize::MAX);
-        while changes < 1_000_000 {
+        while changes < 300_000 {
             for _ in 0..100 {
                 let id = random.random_range(0..count);
                 let before = views.cell(id);
@@ -254,7 +254,7 @@ fn memory_does_not_grow_over_a_million_cell_changes() {
             }
             events.clear();
             views.update(64, &mut events);
-            if changes > 100_000 && warm == usize::MAX {
+            if changes > 50_000 && warm == usize::MAX {
                 warm = views.heap_bytes();
             }
         }
