@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use bevy_tasks::TaskPool;
 use bevy_tasks::futures_lite::future::yield_now;
@@ -90,40 +90,56 @@ impl WorkerSet {
         let Some(pool) = self.pool.filter(|_| hands.len() > 1) else {
             return items.for_each(|item| work(&mut hands[0], item));
         };
-        let items = Mutex::new(items);
         let (own, others) = hands.split_at_mut(1);
         let helpers = others.len();
-        let rest = || items.lock().unwrap_or_else(PoisonError::into_inner);
-        // The lock is not held while an item is processed.
-        let (first, last) = (|| rest().next(), || rest().next_back());
-        let mut worked = Ok(());
-        pool.scope(|scope| {
-            let (last, work) = (&last, &work);
-            for hand in others {
-                scope.spawn(async move {
-                    let mut own = std::mem::take(hand);
-                    while let Some(item) = last() {
-                        work(&mut own, item);
-                    }
-                    *hand = own;
-                });
+        let (items, others) = (Mutex::new(items), Mutex::new(others.iter_mut()));
+        // No lock is held while an item is processed.
+        let (first, last) = (|| locked(&items).next(), || locked(&items).next_back());
+        let help = || {
+            let Some(hand) = locked(&others).next() else {
+                return;
+            };
+            let mut own = std::mem::take(hand);
+            while let Some(item) = last() {
+                work(&mut own, item);
             }
-            // A thread that is still asleep is not needed: this one processes all items, and the other finds none left. A panic is
-            // rethrown after the scope has ended, as other threads use what this function borrowed.
-            worked = catch_unwind(AssertUnwindSafe(|| {
-                for hand in own {
-                    while let Some(item) = first() {
-                        work(hand, item);
-                    }
-                }
-            }));
+            *hand = own;
+        };
+        run_with_helpers(pool, helpers, &help, &mut || {
+            // A thread that is still asleep is not needed: this one processes all items, and the other finds none left.
+            while let Some(item) = first() {
+                work(&mut own[0], item);
+            }
         });
-        if let Err(panic) = worked {
-            resume_unwind(panic);
-        }
         if self.stay_awake {
             keep_awake(pool, helpers);
         }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `help` on this many threads of the pool, and `own` on the calling one. A panic of `own` is rethrown when all have finished, as
+/// they use what the caller borrowed.
+///
+/// Not generic: the compiler would otherwise copy the scope of the pool and its tasks for each parallel step.
+fn run_with_helpers(
+    pool: &TaskPool,
+    helpers: usize,
+    help: &(dyn Fn() + Sync),
+    own: &mut dyn FnMut(),
+) {
+    let mut worked = Ok(());
+    pool.scope(|scope| {
+        for _ in 0..helpers {
+            scope.spawn(async move { help() });
+        }
+        worked = catch_unwind(AssertUnwindSafe(own));
+    });
+    if let Err(panic) = worked {
+        resume_unwind(panic);
     }
 }
 
