@@ -18,11 +18,12 @@ const BAD_NETWORK: CrowdNetworkConditions = CrowdNetworkConditions {
     share: 1.0,
 };
 
-/// Each built-in scenario. Their own expectations check mirrors on a perfect network.
+/// Each built-in scenario. On a perfect network, the expectations of the scenarios check their mirrors.
 #[test]
 fn mirrors_are_equal_at_rest_on_a_bad_network() {
     for built_in in BUILT_IN {
-        assert!(drops_packets(built_in.name, BAD_NETWORK));
+        let name = built_in.name;
+        assert!(drops_packets(name, BAD_NETWORK), "{name}");
     }
     assert!(!drops_packets("raid", CrowdNetworkConditions::default()));
 }
