@@ -9,10 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { openBrowser, openPage, takePictures } from "./browser.js";
-import { PATIENCE_MS, ROOT, start, until } from "./server.js";
+import { PATIENCE_MS, PROGRAM, start, until } from "./server.js";
 
-/** A build with the feature `cluster`. */
-const PROGRAM = process.env.THRONG_CLUSTER ?? `${ROOT}/target/debug/throng`;
 const { THRONG_NATS_SERVER, THRONG_POSTGRES } = process.env;
 
 /** A port that is free now. @returns {Promise<number>} */

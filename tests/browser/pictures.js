@@ -1,4 +1,4 @@
-// Takes the pictures of the README: node pictures.js. Writes docs/pictures. Not a test; it needs the release program.
+// Takes the pictures of the README with the release program: THRONG=../../target/release/throng node pictures.js. Writes docs/pictures. Not a test.
 // @ts-check
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";

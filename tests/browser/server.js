@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 export const PATIENCE_MS = 120_000;
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
-export const PROGRAM = process.env.THRONG ?? `${ROOT}/target/release/throng`;
+/** The program with the features `cluster` and `webtransport`. */
+export const PROGRAM = process.env.THRONG ?? `${ROOT}/target/debug/throng`;
 
 /** The addresses that the program prints, by their names in this file, with the arguments that let it print them. */
 const ADDRESSES = /** @type {const} */ ({
