@@ -135,6 +135,7 @@ impl<'a> WireReader<'a> {
     }
 
     /// The next `count` bytes.
+    #[inline]
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let left = self.bytes.len() - self.at;
         if count > left {
@@ -149,6 +150,7 @@ impl<'a> WireReader<'a> {
     }
 
     /// The next `N` bytes.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(N)?);
