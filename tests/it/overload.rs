@@ -4,14 +4,10 @@
 use throng::sim::LoadMeasure;
 use throng_scenario::{self as scenario, LoadedScenario, Report, RunOptions, Verdict};
 
+use crate::determinism::shuffle;
 use crate::harness::{RunConfig, TempFolder, start};
 
-fn run_report(loaded: LoadedScenario, threads: usize, ticks: u64) -> Report {
-    let play = RunConfig {
-        threads,
-        ticks,
-        ..RunConfig::default()
-    };
+fn run_report(loaded: LoadedScenario, play: RunConfig) -> Report {
     let mut run = start(loaded, play);
     while run.step().unwrap() {}
     run.finish().unwrap()
@@ -24,7 +20,12 @@ fn failed_expectations(
 ) -> Vec<String> {
     let mut loaded = scenario::load("overload").unwrap();
     change(&mut loaded.scenario.settings.overload);
-    let report = run_report(loaded, 2, seconds * 20);
+    let play = RunConfig {
+        threads: 2,
+        ticks: seconds * 20,
+        ..RunConfig::default()
+    };
+    let report = run_report(loaded, play);
     let broken = report.expectations.into_iter();
     let broken = broken.filter(|judged| judged.verdict == Verdict::Failed);
     broken.map(|judged| judged.text).collect()
@@ -32,8 +33,19 @@ fn failed_expectations(
 
 #[test]
 fn overload_levels_are_equal_on_any_number_of_threads() {
-    let whole = |threads| run_report(scenario::load("overload").unwrap(), threads, 1700);
-    let (one, four) = (whole(1), whole(4));
+    let whole = |play| run_report(scenario::load("overload").unwrap(), play);
+    let alone = RunConfig {
+        threads: 1,
+        ticks: 1700,
+        ..RunConfig::default()
+    };
+    let shuffled = RunConfig {
+        threads: 4,
+        configure: Some(shuffle),
+        argument: 3,
+        ..alone
+    };
+    let (one, four) = (whole(alone), whole(shuffled));
     assert!(one.is_ok(), "{:#?}", one.expectations);
     assert_eq!(one.state_hash, four.state_hash);
     let figures = |report: &Report| serde_json::to_value(report.overload).unwrap();
