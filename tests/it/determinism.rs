@@ -24,8 +24,8 @@ fn ticks_of(name: &str) -> u64 {
     }
 }
 
-/// The changed parameters of a built-in scenario: large ones are made smaller.
-fn changed(name: &str) -> &[(&str, &str)] {
+/// Parameters that make a large built-in scenario smaller.
+pub fn made_smaller(name: &str) -> &[(&str, &str)] {
     match name {
         "auction" => &[("traders", "500"), ("visitors", "200")],
         "royale" => &[("matches", "8")],
@@ -34,7 +34,7 @@ fn changed(name: &str) -> &[(&str, &str)] {
 }
 
 fn built_in(name: &str) -> LoadedScenario {
-    let set: Vec<(String, String)> = changed(name)
+    let set: Vec<(String, String)> = made_smaller(name)
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
@@ -86,7 +86,7 @@ fn assert_deterministic(name: &str) {
         },
     );
     assert_eq!(reference.len() as u64, ticks);
-    if changed(name).is_empty() {
+    if made_smaller(name).is_empty() {
         assert_golden(name, &reference);
     }
     // Four threads without a shuffle are compared by `.ci/run scenarios`.
