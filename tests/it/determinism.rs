@@ -1,14 +1,14 @@
 //! Promise: the same scenario, seed and inputs give the same state hash after every tick, on any number of threads and for any order that
 //! the scheduler may choose; another seed gives other hashes.
 
-use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
-use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
+use bevy_app::{FixedPostUpdate, FixedPreUpdate, FixedUpdate};
+use bevy_ecs::schedule::LogLevel;
 use throng::aoi::ViewLinkMode;
 use throng::sim::Heartbeat;
 use throng_scenario::{self as scenario, BUILT_IN, LoadedScenario};
 
-use crate::golden::assert_golden;
-use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of};
+use crate::golden::{GOLDEN, assert_golden};
+use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of, shuffle};
 
 /// The number of compared ticks of each built-in scenario: enough for its first cues.
 fn ticks_of(name: &str) -> u64 {
@@ -25,7 +25,7 @@ fn ticks_of(name: &str) -> u64 {
 }
 
 /// Parameters that make a large built-in scenario smaller.
-pub fn made_smaller(name: &str) -> &[(&str, &str)] {
+fn made_smaller(name: &str) -> &[(&str, &str)] {
     match name {
         "auction" => &[("traders", "500"), ("visitors", "200")],
         "royale" => &[("matches", "8")],
@@ -56,23 +56,6 @@ fn assert_same(name: &str, what: &str, reference: &[u64], play: RunConfig) {
         None,
         "{name} {what}: the first tick that differs"
     );
-}
-
-/// Shuffles the order of systems that may run in any order.
-pub fn shuffle(app: &mut App, seed: u64) {
-    fn shuffle_schedule(app: &mut App, label: impl ScheduleLabel, seed: u64) {
-        app.edit_schedule(label, |schedule| {
-            let settings = schedule.get_build_settings();
-            schedule.set_build_settings(ScheduleBuildSettings {
-                shuffle_seed: Some(seed),
-                ..settings
-            });
-        });
-    }
-    shuffle_schedule(app, FixedPreUpdate, seed);
-    shuffle_schedule(app, FixedUpdate, seed);
-    shuffle_schedule(app, Heartbeat, seed);
-    shuffle_schedule(app, FixedPostUpdate, seed);
 }
 
 fn assert_deterministic(name: &str) {
@@ -142,6 +125,22 @@ fn raid_run_is_deterministic_and_golden() {
 #[test]
 fn overload_run_is_deterministic_and_golden() {
     assert_deterministic("overload");
+}
+
+/// Those that are compared above in a smaller form.
+#[test]
+fn large_scenarios_are_golden() {
+    for (name, ticks, _) in GOLDEN {
+        if made_smaller(name).is_empty() {
+            continue;
+        }
+        let play = RunConfig {
+            ticks,
+            threads: 2,
+            ..RunConfig::default()
+        };
+        assert_golden(name, &hashes(scenario::load(name).unwrap(), play));
+    }
 }
 
 #[test]

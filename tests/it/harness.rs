@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bevy_app::App;
+use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
+use bevy_ecs::schedule::{ScheduleBuildSettings, ScheduleLabel};
 use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use serde_json::Value;
+use throng::sim::Heartbeat;
 use throng_scenario::{LoadedScenario, Report, RunOptions, ScenarioRun};
 
 /// A temporary folder for a test, removed when dropped.
@@ -156,6 +158,23 @@ pub fn start(loaded: LoadedScenario, play: RunConfig) -> ScenarioRun {
             .push(Box::new(move |app| configure(app, play.argument)));
     }
     ScenarioRun::new(loaded, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Shuffles the order of systems that may run in any order.
+pub fn shuffle(app: &mut App, seed: u64) {
+    fn shuffle_schedule(app: &mut App, label: impl ScheduleLabel, seed: u64) {
+        app.edit_schedule(label, |schedule| {
+            let settings = schedule.get_build_settings();
+            schedule.set_build_settings(ScheduleBuildSettings {
+                shuffle_seed: Some(seed),
+                ..settings
+            });
+        });
+    }
+    shuffle_schedule(app, FixedPreUpdate, seed);
+    shuffle_schedule(app, FixedUpdate, seed);
+    shuffle_schedule(app, Heartbeat, seed);
+    shuffle_schedule(app, FixedPostUpdate, seed);
 }
 
 /// The state hash after each tick.

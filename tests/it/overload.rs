@@ -2,16 +2,9 @@
 //! expectation of the scenario fails.
 
 use throng::sim::LoadMeasure;
-use throng_scenario::{self as scenario, LoadedScenario, Report, RunOptions, Verdict};
+use throng_scenario::{self as scenario, Report, RunOptions, Verdict};
 
-use crate::determinism::shuffle;
-use crate::harness::{RunConfig, TempFolder, start};
-
-fn run_report(loaded: LoadedScenario, play: RunConfig) -> Report {
-    let mut run = start(loaded, play);
-    while run.step().unwrap() {}
-    run.finish().unwrap()
-}
+use crate::harness::{RunConfig, TempFolder, run_to_end, shuffle};
 
 /// The expectations that fail in a run of this length after a change of the settings.
 fn failed_expectations(
@@ -25,7 +18,7 @@ fn failed_expectations(
         ticks: seconds * 20,
         ..RunConfig::default()
     };
-    let report = run_report(loaded, play);
+    let report = run_to_end(loaded, play);
     let broken = report.expectations.into_iter();
     let broken = broken.filter(|judged| judged.verdict == Verdict::Failed);
     broken.map(|judged| judged.text).collect()
@@ -33,7 +26,7 @@ fn failed_expectations(
 
 #[test]
 fn overload_levels_are_equal_on_any_number_of_threads() {
-    let whole = |play| run_report(scenario::load("overload").unwrap(), play);
+    let whole = |play| run_to_end(scenario::load("overload").unwrap(), play);
     let alone = RunConfig {
         threads: 1,
         ticks: 1700,

@@ -103,6 +103,21 @@ fn log_in(app: &mut App, player: u64) -> ClientId {
     client
 }
 
+/// Why the login of a player is refused, or `None` once it is admitted.
+fn login_error(app: &mut App, player: u64) -> Option<PlayerStoreError> {
+    log_in(app, player);
+    loop {
+        app.update();
+        if let Some(refused) = messages_of::<PlayerLoadFailed>(app).pop() {
+            return Some(refused.error);
+        }
+        if purse(app, player).is_some() {
+            return None;
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// Logs in players 1 to `last`.
 fn log_in_up_to(app: &mut App, last: u64) {
     for player in 1..=last {
@@ -404,18 +419,10 @@ fn failing_store_refuses_logins_and_loses_no_save() {
     }
     // Ticks do not wait for a store that fails, so that a login may also time out.
     let error = loop {
-        log_in(&mut app, 3);
-        let refused = loop {
-            app.update();
-            if let Some(refused) = messages_of::<PlayerLoadFailed>(&app).pop() {
-                break refused.error;
-            }
-            std::thread::yield_now();
-        };
-        match refused {
-            PlayerStoreError::Store(error) => break error,
-            PlayerStoreError::TimedOut { .. } => {}
-            other => panic!("{other}"),
+        match login_error(&mut app, 3) {
+            Some(PlayerStoreError::Store(error)) => break error,
+            Some(PlayerStoreError::TimedOut { .. }) => {}
+            other => panic!("{other:?}"),
         }
     };
     assert_eq!(error.store, "with faults");

@@ -100,21 +100,6 @@ fn live_game(source: impl StoreFactory + 'static, ledger: LeaseTableSettings) ->
     game_with(source, settings)
 }
 
-/// Why the login of a player is refused, or `None` once it is admitted.
-fn login_error(app: &mut App, player: u64) -> Option<PlayerStoreError> {
-    log_in(app, player);
-    loop {
-        app.update();
-        if let Some(refused) = messages_of::<PlayerLoadFailed>(app).pop() {
-            return Some(refused.error);
-        }
-        if purse(app, player).is_some() {
-            return None;
-        }
-        std::thread::yield_now();
-    }
-}
-
 /// The purse of a player, read from the file.
 fn coins_in_file(path: &Path, player: u64) -> Option<String> {
     let mut found = None;
