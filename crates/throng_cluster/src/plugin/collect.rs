@@ -203,7 +203,7 @@ fn take<M: Message>(world: &mut World) -> Vec<M> {
     world.resource_mut::<Messages<M>>().drain().collect()
 }
 
-/// The encoded state of a player; `None` if it is frozen or its entity is gone.
+/// The encoded state of a player; `None` if it leaves or its entity is gone.
 fn collect(
     world: &World,
     hooks: &dyn PlayerHooks,
@@ -211,8 +211,9 @@ fn collect(
     present: &PresentPlayer,
 ) -> Option<(PlayerId, Vec<u8>)> {
     world.get_entity(present.entity).ok()?;
-    // The record of a frozen player cannot be written.
-    (!present.is_frozen).then(|| (player, hooks.on_collect(world, present.entity)))
+    // A player that is frozen by a pause is collected: the node may go on before it handles the requests of this tick.
+    let is_leaving = present.leaves.is_some();
+    (!is_leaving).then(|| (player, hooks.on_collect(world, present.entity)))
 }
 
 #[cfg(test)]
@@ -222,7 +223,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use bevy_app::{App, FixedMain, FixedPostUpdate};
+    use bevy_app::{App, FixedMain, FixedPostUpdate, FixedPreUpdate};
 
     use super::*;
     use crate::bus::{BusPeer, ClusterKey, LocalBus, MessageBus};
@@ -308,14 +309,12 @@ mod tests {
         driver.with_node(|node, now_ms| node.is_valid(now_ms))
     }
 
-    #[test]
-    fn requests_at_the_start_of_a_pause_are_handled_after_it() {
-        let (rows, is_away) = (SharedRows::default(), Arc::new(AtomicBool::new(false)));
-        let mut app = open_app(&rows, &is_away);
+    /// A node that is paused before the end of a tick in which two players traded and one logs out.
+    fn paused_app(rows: &SharedRows, is_away: &Arc<AtomicBool>) -> App {
+        let mut app = open_app(rows, is_away);
         until(&mut app, true, |players| players.players().count() == 3);
         is_away.store(true, Ordering::Release);
         until(&mut app, false, |players| !is_valid(players));
-        // The rest of a tick that began before the pause.
         let mut all = app.world_mut().query::<&mut Gold>();
         for mut gold in all.iter_mut(app.world_mut()) {
             gold.0 = 2;
@@ -324,20 +323,50 @@ mod tests {
             .write_message(PlayerExchange([SELLER, BUYER]));
         app.world_mut().write_message(PlayerLogOut(LEAVER));
         app.world_mut().run_schedule(FixedPostUpdate);
-        is_away.store(false, Ordering::Release);
-        until(&mut app, false, is_valid);
-        until(&mut app, true, |players| players.entity(LEAVER).is_none());
-        let driver = app.world_mut().resource_mut::<ClusterPlayers>().close();
-        let bytes_of = |player| {
-            let driver = driver.as_ref().unwrap();
-            driver.with_node(|node, _| node.record(player).unwrap().bytes.clone())
-        };
-        assert_eq!([SELLER, BUYER].map(bytes_of), [[2], [2]]);
+        app
+    }
+
+    /// The states of the traders in the records of the node.
+    fn states_of_traders(app: &App) -> [Vec<u8>; 2] {
+        let driver = &app.world().resource::<ClusterPlayers>().driver;
+        let driver = driver.as_ref().unwrap();
+        [SELLER, BUYER]
+            .map(|player| driver.with_node(|node, _| node.record(player).unwrap().bytes.clone()))
+    }
+
+    /// Waits until the player that logs out is released with this state.
+    fn assert_released(app: &mut App, rows: &SharedRows, state: u8) {
+        until(app, true, |players| players.entity(LEAVER).is_none());
+        drop(app.world_mut().resource_mut::<ClusterPlayers>().close());
         let released = rows.with_rows(|rows| {
             let mut records = rows.records();
             let (_, record) = records.find(|(player, _)| *player == LEAVER).unwrap();
             (rows.owner(LEAVER).unwrap().0, record.bytes.clone())
         });
-        assert_eq!(released, (None, vec![2]));
+        assert_eq!(released, (None, vec![state]));
+    }
+
+    #[test]
+    fn requests_at_the_start_of_a_pause_are_handled_after_it() {
+        let (rows, is_away) = (SharedRows::default(), Arc::new(AtomicBool::new(false)));
+        let mut app = paused_app(&rows, &is_away);
+        is_away.store(false, Ordering::Release);
+        until(&mut app, false, is_valid);
+        app.world_mut().run_schedule(FixedMain);
+        assert_eq!(states_of_traders(&app), [[2], [2]]);
+        assert_released(&mut app, &rows, 2);
+    }
+
+    #[test]
+    fn pause_that_ends_within_a_tick_loses_no_state() {
+        let (rows, is_away) = (SharedRows::default(), Arc::new(AtomicBool::new(false)));
+        let mut app = paused_app(&rows, &is_away);
+        // At the start of the next tick all players are frozen, and at its end the node goes on.
+        app.world_mut().run_schedule(FixedPreUpdate);
+        is_away.store(false, Ordering::Release);
+        until(&mut app, false, is_valid);
+        app.world_mut().run_schedule(FixedPostUpdate);
+        assert_eq!(states_of_traders(&app), [[2], [2]]);
+        assert_released(&mut app, &rows, 2);
     }
 }
