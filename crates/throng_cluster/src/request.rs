@@ -283,6 +283,6 @@ pub enum ClusterReply {
     Group(GroupReply),
     /// The reply to [`ReportRequest::Read`].
     Reports(ReportTable),
-    /// The store is away: the request was not executed and will not be.
+    /// The store is away, or the request has waited for it for too long: the request was not executed and will not be.
     Away,
 }

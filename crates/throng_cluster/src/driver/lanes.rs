@@ -140,20 +140,22 @@ fn work(
         waits,
     } in requests
     {
-        if waits.elapsed() > timeout {
-            continue;
-        }
-        let executed = store.execute(&request);
-        if let Err(error) = &executed
-            && !is_failing
-        {
-            tracing::warn!(%error, "cluster request failed; further failures until one succeeds are not logged");
-        }
-        is_failing = executed.is_err();
-        let reply = match executed {
-            Ok(reply) => Some(reply),
-            Err(ClusterStoreError::NotExecuted(_)) => Some(ClusterReply::Away),
-            Err(ClusterStoreError::Unknown(_)) => None,
+        // A request that has waited for too long is not executed.
+        let reply = if waits.elapsed() > timeout {
+            Some(ClusterReply::Away)
+        } else {
+            let executed = store.execute(&request);
+            if let Err(error) = &executed
+                && !is_failing
+            {
+                tracing::warn!(%error, "cluster request failed; further failures until one succeeds are not logged");
+            }
+            is_failing = executed.is_err();
+            match executed {
+                Ok(reply) => Some(reply),
+                Err(ClusterStoreError::NotExecuted(_)) => Some(ClusterReply::Away),
+                Err(ClusterStoreError::Unknown(_)) => None,
+            }
         };
         // Without a receiver, the node has stopped. The requests that it sent before, such as the end of its run, are still executed.
         let _ = replies.send(LaneReply { caller, reply });
@@ -178,6 +180,34 @@ mod tests {
             self.permits.recv().unwrap();
             Ok(ClusterReply::Done)
         }
+    }
+
+    #[test]
+    fn request_that_waits_for_too_long_is_not_executed_and_gets_a_reply() {
+        let (executed_requests, executed) = channel();
+        let (_, permits) = channel();
+        let store = Box::new(BlockingStore {
+            requests: executed_requests,
+            permits,
+        });
+        let (sender, requests) = channel();
+        let (reply, replies) = channel();
+        let (timeout, waits) = (Duration::from_millis(1), Stopwatch::start());
+        let (caller, request) = (LaneCaller::Messenger(5), ClusterRequest::ReadNodes);
+        sender
+            .send(LaneRequest {
+                caller,
+                request,
+                waits,
+            })
+            .unwrap();
+        drop(sender);
+        thread::sleep(2 * timeout);
+        work(store, &requests, &reply, timeout, Waker::noop());
+        assert!(executed.try_recv().is_err());
+        let LaneReply { caller, reply } = replies.try_recv().unwrap();
+        assert_eq!(caller, LaneCaller::Messenger(5));
+        assert_eq!(reply, Some(ClusterReply::Away));
     }
 
     #[test]

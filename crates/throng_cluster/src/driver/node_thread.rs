@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_millis(10);
 pub struct DriverStats {
     /// Requests given to the store.
     pub requests: u64,
-    /// Requests that were not executed, for example because the store was away.
+    /// Requests that were not executed, for example because the store was away, or because they have waited for too long.
     pub not_executed: u64,
     /// Requests with an unknown outcome.
     pub unknown: u64,
@@ -108,7 +108,7 @@ pub(super) fn run(shared: &Arc<SharedDriver>, lanes: &StoreLanes) {
             is_reading_nodes = true;
             lanes.send(LaneCaller::Nodes, ClusterRequest::ReadNodes);
         } else if now_ms >= state.next_nodes_ms + 10 * nodes_interval_ms {
-            // The lane has dropped the request.
+            // The thread of the lane has panicked.
             is_reading_nodes = false;
         }
         drop(state);

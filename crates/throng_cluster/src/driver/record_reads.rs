@@ -4,7 +4,7 @@ use throng_core::ids::PlayerId;
 
 use crate::request::PlayerEntry;
 
-/// The time after which a read has failed, in milliseconds: its request may have been dropped.
+/// The time after which a read has failed, in milliseconds: its reply may be late.
 const READ_TIMEOUT_MS: u64 = 1_000;
 
 /// The result of a read: the requested players, and the known ones among them; `None` if it failed.

@@ -301,7 +301,7 @@ mod tests {
             .unwrap();
         gateway.close(CloseReason::Stopping);
         // The limit only ends a failed test.
-        let first = closes.recv_timeout(Duration::from_secs(20));
+        let first = closes.recv_timeout(Duration::from_secs(60));
         assert_eq!(
             first,
             Ok(client),

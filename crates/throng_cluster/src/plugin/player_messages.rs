@@ -202,7 +202,11 @@ mod tests {
 
     fn start(name: &str, rows: &SharedRows, bus: &LocalBus) -> NodeDriver {
         let open = || Box::new(rows.clone()) as Box<dyn ClusterStore>;
-        let driver = NodeDriver::start(&DriverSettings::new(name), open, |run| {
+        let mut settings = DriverSettings::new(name);
+        // No message is dropped because the machine is busy.
+        settings.messages.hold_ms = 60_000;
+        settings.messages.read_timeout_ms = 60_000;
+        let driver = NodeDriver::start(&settings, open, |run| {
             let (own, key) = (BusPeer::Node(run.node), ClusterKey::new(&[7; 32]));
             let transport = Box::new(bus.join(own));
             Ok(MessageBus::new(transport, key, own, run.run))

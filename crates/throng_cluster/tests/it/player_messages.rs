@@ -3,6 +3,7 @@
 //! The Postgres server is that of `THRONG_POSTGRES`; without it, look-ups on Postgres are not tested. `THRONG_FIGURES=1` with `--nocapture`
 //! prints the durations of look-ups.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use throng_cluster::{
 use throng_core::clock::Stopwatch;
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
+use throng_store::{CacheSettings, CacheStats};
 
 use crate::patience::{RowClock, patient_messages};
 
@@ -85,11 +87,17 @@ impl Store {
     }
 }
 
+/// The time of the rows of a test.
+struct StoreTime {
+    rows: SharedRows,
+    clock: RowClock,
+}
+
 fn start(store: &Store, bus: &LocalBus, name: &str) -> App {
     let mut settings = DriverSettings::new(name);
     settings.node.save_interval_ms = 50;
     settings.nodes_interval = Duration::from_millis(50);
-    settings.start_timeout = Duration::from_secs(10);
+    settings.start_timeout = Duration::from_secs(60);
     settings.messages = patient_messages();
     let driver = NodeDriver::start(
         &settings,
@@ -101,7 +109,14 @@ fn start(store: &Store, bus: &LocalBus, name: &str) -> App {
         },
     );
     let mut app = App::new();
+    // No result is too old because the machine was busy.
+    let lookups = PlayerLookups::new(CacheSettings {
+        ttl_ms: 60_000,
+        load_timeout_ms: 60_000,
+        ..CacheSettings::default()
+    });
     app.init_resource::<ReceivedMessages>()
+        .insert_resource(lookups)
         .add_plugins(ClusterPlugin::new(Game))
         .add_systems(FixedUpdate, collect_messages);
     let mut players = app.world_mut().resource_mut::<ClusterPlayers>();
@@ -118,9 +133,9 @@ fn stats(app: &App) -> MessengerStats {
     driver.with_messages(|messenger, _, _| messenger.stats())
 }
 
-fn log_in(apps: &mut Vec<App>, clock: &SharedRows, node: usize, player: PlayerId) {
+fn log_in(apps: &mut Vec<App>, time: &StoreTime, node: usize, player: PlayerId) {
     players(&apps[node]).log_in(player);
-    until(apps, clock, "login", |apps| {
+    until(apps, time, "login", |apps| {
         players(&apps[node]).entity(player).is_some()
     });
 }
@@ -149,13 +164,12 @@ fn received_by(apps: &[App], player: PlayerId) -> Vec<u8> {
 /// Ticks all apps until a condition holds.
 fn until(
     apps: &mut Vec<App>,
-    clock: &SharedRows,
+    time: &StoreTime,
     what: &str,
     condition: impl Fn(&mut Vec<App>) -> bool,
 ) {
-    thread_local!(static CLOCK: RowClock = RowClock::start());
     for _ in 0..ROUNDS_MAX {
-        CLOCK.with(|time| time.advance(clock));
+        time.clock.advance(&time.rows);
         for app in apps.iter_mut() {
             app.world_mut().run_schedule(FixedMain);
         }
@@ -170,21 +184,22 @@ fn until(
 }
 
 /// Three nodes with a member of the party on each.
-fn three_nodes() -> (Vec<App>, SharedRows, LocalBus) {
+fn three_nodes(clock: RowClock) -> (Vec<App>, StoreTime, LocalBus) {
     let (rows, bus) = (SharedRows::default(), LocalBus::default());
     let store = Store::Memory(rows.clone());
+    let time = StoreTime { rows, clock };
     let mut apps: Vec<App> = ["n1", "n2", "n3"]
         .map(|name| start(&store, &bus, name))
         .into();
     for (node, player) in PARTY.into_iter().enumerate() {
-        log_in(&mut apps, &rows, node, player);
+        log_in(&mut apps, &time, node, player);
     }
-    (apps, rows, bus)
+    (apps, time, bus)
 }
 
 #[test]
 fn party_messages_arrive_in_full_while_members_move() {
-    let (mut apps, rows, _) = three_nodes();
+    let (mut apps, time, _) = three_nodes(RowClock::patient());
     let mut sent = Vec::new();
     for number in 0..30 {
         // A member moves to the next node, and another one sends a message at the same time.
@@ -199,7 +214,7 @@ fn party_messages_arrive_in_full_while_members_move() {
         }
         send(&mut apps[usize::from(number / 3) % 3], &PARTY, number);
         sent.push(number);
-        until(&mut apps, &rows, "message", |apps| {
+        until(&mut apps, &time, "message", |apps| {
             PARTY
                 .iter()
                 .all(|player| received_by(apps, *player) == sent)
@@ -212,7 +227,7 @@ fn party_messages_arrive_in_full_while_members_move() {
 
 #[test]
 fn local_messages_arrive_at_once_and_announcements_reach_all() {
-    let (mut apps, rows, _) = three_nodes();
+    let (mut apps, time, _) = three_nodes(RowClock::patient());
     send(&mut apps[0], &[PARTY[0], PARTY[0]], 1);
     apps[0].world_mut().run_schedule(FixedMain);
     let received = apps[0]
@@ -223,7 +238,7 @@ fn local_messages_arrive_at_once_and_announcements_reach_all() {
         channel: 9,
         bytes: vec![7],
     });
-    until(&mut apps, &rows, "announcement", |apps| {
+    until(&mut apps, &time, "announcement", |apps| {
         let mut received = apps
             .iter()
             .map(|app| &app.world().resource::<ReceivedMessages>().announced);
@@ -235,35 +250,35 @@ fn local_messages_arrive_at_once_and_announcements_reach_all() {
         channel: 9,
         bytes: vec![0; 5_000],
     });
-    until(&mut apps, &rows, "limit", |apps| {
+    until(&mut apps, &time, "limit", |apps| {
         stats(&apps[0]).too_large == 1
     });
 }
 
 #[test]
 fn messages_to_unknown_players_and_dead_nodes_are_counted() {
-    let (mut apps, rows, _bus) = three_nodes();
+    let (mut apps, time, _bus) = three_nodes(RowClock::start());
     send(&mut apps[0], &[PARTY[1], PARTY[2], PlayerId(99)], 1);
-    until(&mut apps, &rows, "message", |apps| {
+    until(&mut apps, &time, "message", |apps| {
         received_by(apps, PARTY[2]) == [1] && received_by(apps, PARTY[1]) == [1]
     });
-    until(&mut apps, &rows, "count", |apps| {
+    until(&mut apps, &time, "count", |apps| {
         stats(&apps[0]).offline == 1
     });
     // The third node dies. Its player is claimed, and receives later messages.
     apps.truncate(2);
-    until(&mut apps, &rows, "claim", |apps| {
+    until(&mut apps, &time, "claim", |apps| {
         apps.iter()
             .any(|app| players(app).entity(PARTY[2]).is_some())
     });
     // Until the sender knows that, a message to the node is lost.
-    until(&mut apps, &rows, "death", |apps| {
+    until(&mut apps, &time, "death", |apps| {
         let nodes = players(&apps[0]).driver().unwrap().nodes();
         nodes.iter().filter(|node| node.is_alive).count() == 2
     });
     let lost = stats(&apps[0]).dead;
     send(&mut apps[0], &PARTY, 2);
-    until(&mut apps, &rows, "message", |apps| {
+    until(&mut apps, &time, "message", |apps| {
         received_by(apps, PARTY[2]) == [2]
     });
     assert_eq!(received_by(&apps, PARTY[1]), [1, 2]);
@@ -276,32 +291,50 @@ fn look_up(app: &mut App, player: PlayerId, number: u64) -> bool {
     known.is_some_and(|known| PlayerLookups::state(&known) == Some(b"state"))
 }
 
-fn saved_player_is_looked_up(store: &Store, clock: &SharedRows) {
-    let bus = LocalBus::default();
+/// Looks up two players, one of them twice, and returns the counters before.
+fn look_up_all(app: &mut App) -> CacheStats {
+    let before = cache_stats(app);
+    for (number, player) in [(0, PARTY[1]), (1, PlayerId(99)), (2, PARTY[1])] {
+        assert!(!look_up(app, player, number));
+    }
+    before
+}
+
+fn cache_stats(app: &App) -> CacheStats {
+    app.world().resource::<PlayerLookups>().cache().stats()
+}
+
+fn saved_player_is_looked_up(store: &Store, rows: SharedRows) {
+    let (bus, clock) = (LocalBus::default(), RowClock::patient());
+    let time = StoreTime { rows, clock };
     let mut apps: Vec<App> = ["n1", "n2"].map(|name| start(store, &bus, name)).into();
-    log_in(&mut apps, clock, 1, PARTY[1]);
+    log_in(&mut apps, &time, 1, PARTY[1]);
     let mut reader = store.open();
-    until(&mut apps, clock, "save", |_| {
+    until(&mut apps, &time, "save", |_| {
         let request = ClusterRequest::ReadPlayers {
             players: vec![PARTY[1]],
             with_records: true,
         };
-        let reply = reader_reply(store, &request);
-        let ClusterReply::Players(found) = reply else {
-            panic!("{reply:?}")
-        };
-        found[0].record.as_ref().unwrap().revision > 0
+        match store.open().execute(&request) {
+            Ok(ClusterReply::Players(found)) => found[0].record.as_ref().unwrap().revision > 0,
+            Ok(other) => panic!("{other:?}"),
+            // A busy server has not replied in time.
+            Err(_) => false,
+        }
     });
-    for (number, player) in [(0, PARTY[1]), (1, PlayerId(99)), (2, PARTY[1])] {
-        assert!(!look_up(&mut apps[0], player, number));
-    }
-    until(&mut apps, clock, "result", |apps| {
-        apps[0]
-            .world()
-            .resource::<ReceivedMessages>()
-            .looked_up
-            .len()
-            == 3
+    let before = Cell::new(look_up_all(&mut apps[0]));
+    until(&mut apps, &time, "result", |apps| {
+        let mut received = apps[0].world_mut().resource_mut::<ReceivedMessages>();
+        if received.looked_up.len() < 3 {
+            return false;
+        }
+        let are_read = received.looked_up.iter().all(|it| it.result.is_ok());
+        if !are_read {
+            // A busy store has not replied in time.
+            received.looked_up.clear();
+            before.set(look_up_all(&mut apps[0]));
+        }
+        are_read
     });
     let received = apps[0].world().resource::<ReceivedMessages>();
     let results: Vec<_> = received
@@ -319,15 +352,12 @@ fn saved_player_is_looked_up(store: &Store, clock: &SharedRows) {
     assert_eq!(states, [Some(&b"state"[..]), Some(&b"state"[..]), None]);
     // Now it is cached.
     assert!(look_up(&mut apps[0], PARTY[1], 3));
-    let stats = apps[0].world().resource::<PlayerLookups>().cache().stats();
-    assert_eq!((stats.players_requested, stats.hits), (2, 1));
+    let (before, stats) = (before.get(), cache_stats(&apps[0]));
+    assert_eq!(stats.players_requested - before.players_requested, 2);
+    assert_eq!(stats.hits - before.hits, 1);
     if std::env::var_os("THRONG_FIGURES").is_some() {
         print_figures(&mut apps[0], &mut *reader);
     }
-}
-
-fn reader_reply(store: &Store, request: &ClusterRequest) -> ClusterReply {
-    store.open().execute(request).unwrap()
 }
 
 fn print_figures(app: &mut App, reader: &mut dyn ClusterStore) {
@@ -357,12 +387,12 @@ fn print_figures(app: &mut App, reader: &mut dyn ClusterStore) {
 #[test]
 fn look_up_reads_once_and_later_ones_are_cached() {
     let rows = SharedRows::default();
-    saved_player_is_looked_up(&Store::Memory(rows.clone()), &rows);
+    saved_player_is_looked_up(&Store::Memory(rows.clone()), rows);
 }
 
 #[test]
 fn look_up_works_on_postgres() {
     let Some(url) = postgres_url() else { return };
     let store = Store::Server(Arc::new(TestSchema::new(&url)));
-    saved_player_is_looked_up(&store, &SharedRows::default());
+    saved_player_is_looked_up(&store, SharedRows::default());
 }
