@@ -40,12 +40,14 @@ impl<T: Send + 'static> Background<T> {
     /// it here if there are no threads.
     pub(super) fn finish_before_tick(self, wait: bool, stats: &mut MapBuildStats) -> Self {
         let is_at_hand = match &self {
-            Self::Task(task) => task.is_finished(),
-            Self::Deferred(_) => false,
+            Self::Task(task) if task.is_finished() => true,
+            // Not asked again: it may finish meanwhile, and would count as work that was waited for.
+            Self::Task(_) if !wait => return self,
+            Self::Task(_) | Self::Deferred(_) => false,
             Self::Done(_) => true,
         };
         let clock = Stopwatch::start();
-        match self.finish(wait) {
+        match self.finish(true) {
             Ok(made) => {
                 if !is_at_hand {
                     stats.waited += 1;
