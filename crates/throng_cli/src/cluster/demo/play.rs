@@ -31,7 +31,7 @@ const DOWN_TIME: Duration = Duration::from_secs(1);
 const WATCH_TIME: Duration = Duration::from_secs(4);
 
 /// How long players may take to be saved after their clients have left.
-const SAVE_TIME: Duration = Duration::from_secs(10);
+const SAVE_TIME: Duration = Duration::from_secs(60);
 
 /// Which process is killed next, and what is under way.
 #[derive(Clone, Copy, Debug)]
