@@ -1,18 +1,28 @@
 //! Captures warnings that code logs, for tests.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Metadata, Subscriber, span};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
 #[derive(Clone, Default)]
 struct LoggedWarnings(Arc<Mutex<Vec<String>>>);
 
+/// While there is a single dispatcher, a log line that another thread reaches first is disabled for all threads.
+static SECOND_DISPATCHER: LazyLock<Dispatch> =
+    LazyLock::new(|| Dispatch::new(LoggedWarnings::default()));
+
+/// Runs `work`; `subscriber` gets what it logs on this thread.
+pub(crate) fn log_to(subscriber: impl Subscriber + Send + Sync + 'static, work: impl FnOnce()) {
+    LazyLock::force(&SECOND_DISPATCHER);
+    tracing::subscriber::with_default(subscriber, work);
+}
+
 /// The warnings that the code logs on this thread, each as `message; field=value; …`.
 pub(crate) fn logged_warnings(work: impl FnOnce()) -> Vec<String> {
     let warnings = LoggedWarnings::default();
-    tracing::subscriber::with_default(warnings.clone(), work);
+    log_to(warnings.clone(), work);
     let mut warnings = warnings.0.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::take(&mut *warnings)
 }

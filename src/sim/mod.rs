@@ -53,7 +53,7 @@ pub use governor::{
 };
 pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
 #[cfg(test)]
-pub(crate) use logged::logged_warnings;
+pub(crate) use logged::{log_to, logged_warnings};
 pub use overload::{
     LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel,
     OverloadTickSettings,

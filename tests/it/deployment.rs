@@ -6,7 +6,7 @@ use std::fs;
 use crate::harness::{ProgramOutput, TempFolder, program, root, run_throng};
 
 /// A small scenario, which starts fast.
-const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
+const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20, settings: (overload: (measure: Off)),
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
     crowds: [Crowd(tag: "people", kind: "player", count: 2)])"#;
 

@@ -10,6 +10,8 @@ use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::schedule::{ScheduleBuildSettings, ScheduleLabel};
 use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use serde_json::Value;
+use throng::movement::MovementSettings;
+use throng::session::SessionSettings;
 use throng::sim::Heartbeat;
 use throng_scenario::{LoadedScenario, Report, RunOptions, ScenarioRun};
 
@@ -40,6 +42,23 @@ impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Settings for clients over real sockets: limits in simulated time must not end a session or correct a move only because a thread of the
+/// network is late while ticks go on.
+pub fn be_patient(app: &mut App) {
+    app.insert_resource(SessionSettings {
+        login_grace_s: 3_600.0,
+        login_timeout_s: 3_600.0,
+        authentication_timeout_s: 3_600.0,
+        loading_timeout_s: 3_600.0,
+        reconnect_grace_s: 3_600.0,
+        ..SessionSettings::default()
+    });
+    app.insert_resource(MovementSettings {
+        burst_s_max: 300.0,
+        ..MovementSettings::default()
+    });
 }
 
 /// The result of running the program.

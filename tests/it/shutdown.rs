@@ -16,7 +16,7 @@ use crate::harness::{TempFolder, program, run_throng, send_signal};
 use crate::inspect_page::get;
 
 /// A yard for external players.
-const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
+const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20, settings: (overload: (measure: Off)),
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
     crowds: [Crowd(tag: "people", kind: "player", count: 2)])"#;
 
@@ -81,6 +81,24 @@ impl TestServerProcess {
         }
     }
 
+    /// A metric; 0 if the server does not answer in time.
+    fn metric(&self, name: &str) -> u64 {
+        let (_, metrics) = get(self.metrics, "/metrics");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name));
+        value
+            .and_then(|value| value.trim().parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// Waits until a metric has at least this value.
+    fn wait_for_metric(&self, name: &str, value_min: u64) {
+        let started = Instant::now();
+        while self.metric(name) < value_min {
+            assert!(started.elapsed() < TIMEOUT, "{name}: {}", self.metric(name));
+            sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Waits for the end of the process; returns its exit code and its log.
     fn wait_for_exit(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
@@ -120,7 +138,7 @@ fn serve(yard: &str, more: &[&str]) -> Command {
 fn players_stay_until_the_drain_ends() {
     let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
-    let times = ["--drain-lead", "2s", "--drain", "60s"];
+    let times = ["--drain-lead", "5s", "--drain", "60s"];
     let server = TestServerProcess::start(serve(&yard, &times));
     let walk = [
         "client",
@@ -130,21 +148,28 @@ fn players_stay_until_the_drain_ends() {
         &server.udp,
         "--duration",
     ];
-    let inside = program(&[&walk[..], &["8s"]].concat())
+    let inside = program(&[&walk[..], &["12s"]].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    sleep(Duration::from_secs(1));
+    server.wait_for_metric("throng_sessions{state=\"in_world\"}", 2);
     send_signal(&server.process, "-TERM");
     let word = server.wait_for_ready(503);
     assert!(word.starts_with("stopping"), "{word}");
     // During the lead time everything continues; after it new logins are refused, and open sessions continue.
     let early = run_throng(&[&walk[..], &["1s", "--first", "101"]].concat());
     assert_eq!(early.json()["in_world"], 2, "{} {}", early.out, early.err);
-    sleep(Duration::from_millis(1_500));
-    let late = run_throng(&[&walk[..], &["1s", "--first", "201"]].concat());
-    assert_eq!(late.json()["in_world"], 0, "{} {}", late.out, late.err);
+    let started = Instant::now();
+    let mut first = 201;
+    loop {
+        let late = run_throng(&[&walk[..], &["1s", "--first", &first.to_string()]].concat());
+        if late.json()["in_world"] == 0 {
+            break;
+        }
+        assert!(started.elapsed() < TIMEOUT, "{} {}", late.out, late.err);
+        first += 100;
+    }
     let inside = crate::harness::ProgramOutput::from(inside.wait_with_output().expect("it ends"));
     let found = inside.json();
     assert_eq!((inside.code, &found["in_world"]), (0, &2.into()), "{found}");
@@ -173,7 +198,9 @@ fn suspension_is_logged() {
     send_signal(&server.process, "-STOP");
     sleep(Duration::from_secs(3));
     send_signal(&server.process, "-CONT");
-    sleep(Duration::from_millis(500));
+    // The delay is noticed in the second tick after it.
+    let ticks = server.metric("throng_ticks_total");
+    server.wait_for_metric("throng_ticks_total", ticks + 3);
     send_signal(&server.process, "-INT");
     let (code, log) = server.wait_for_exit();
     assert_eq!(code, Some(0), "{log}");
@@ -187,12 +214,18 @@ fn service_manager_is_notified_of_start_ticks_and_stop() {
     let yard = folder.write("yard.ron", YARD);
     let path = folder.path("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let next = || {
+    // The socket holds few states, and the server does not wait for room.
+    let (states, received) = channel();
+    thread::spawn(move || {
         let mut state = [0; 100];
-        let length = socket.recv(&mut state).expect("a state");
-        String::from_utf8_lossy(&state[..length]).into_owned()
-    };
+        while let Ok(length) = socket.recv(&mut state) {
+            let state = String::from_utf8_lossy(&state[..length]).into_owned();
+            if states.send(state).is_err() {
+                return;
+            }
+        }
+    });
+    let next = || received.recv_timeout(TIMEOUT).expect("a state");
     let mut command = serve(&yard, &[]);
     command
         .env("NOTIFY_SOCKET", &path)
@@ -275,13 +308,8 @@ fn agones_follows_a_server_from_start_to_end() {
         "two reports were refused"
     );
     assert_eq!(next(), "POST /health");
-    let metrics = loop {
-        let (_, metrics) = get(server.metrics, "/metrics");
-        if metrics.contains(r#"requests_total{result="failed"} 2"#) {
-            break metrics;
-        }
-    };
-    assert!(metrics.contains(r#"throng_agones_requests_total{result="done"}"#));
+    server.wait_for_metric("throng_agones_requests_total{result=\"failed\"}", 2);
+    server.wait_for_metric("throng_agones_requests_total{result=\"done\"}", 1);
     assert!(
         requests.try_iter().all(|line| line == "POST /health"),
         "no player has logged in"
@@ -468,8 +496,11 @@ fn run_whose_store_fails_in_the_middle_exits_with_1() {
     let folder = TempFolder::new();
     let mut back = RunWithStore::start(&folder, "back", "30s");
     let mut gone = RunWithStore::start(&folder, "gone", "1s");
-    back.lose_store();
-    gone.lose_store();
+    // At the same time, because both run only for a while.
+    thread::scope(|scope| {
+        scope.spawn(|| back.lose_store());
+        gone.lose_store();
+    });
     back.return_store();
     let (code, report, log) = back.wait();
     assert_eq!(code, Some(1), "{report} {log}");

@@ -1,15 +1,16 @@
 //! Promise: clients over real sockets are admitted by their token, lose packets and walk; at rest their mirrors equal the server.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::net::bot_client::BotClient;
 use throng::net::conditioner::{LossModel, NetworkConditioner};
 use throng::net::{
-    ClientHandshake, ConnectToken, ConnectionError, EndpointSettings, ListenSettings, SecretKey,
-    TokenClaims, UdpClient, UdpListener, UdpStats, listen, stop_listening,
+    ClientHandshake, ConnectToken, ConnectionError, ConnectionStats, EndpointSettings,
+    ListenSettings, SecretKey, TokenClaims, UdpClient, UdpListener, UdpStats, listen,
+    stop_listening,
 };
 use throng::outbox::OutboxSettings;
 use throng::prelude::*;
@@ -18,10 +19,15 @@ use throng::sim::clock::unix_ms;
 use throng::sync::compare_mirror;
 use throng::wire::ClientId;
 
+use crate::harness::be_patient;
+
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Time between ticks; a tick of the simulation is 50 ms.
 const TICK: Duration = Duration::from_millis(10);
+
+/// Steps in which anything that a test waits for has happened, on a busy machine, too.
+const STEPS_MAX: u32 = 6_000;
 
 const SPEED_M_S: f32 = 4.0;
 
@@ -54,6 +60,7 @@ impl UdpTestServer {
                     sender_threads: shards,
                     ..OutboxSettings::default()
                 });
+                be_patient(app);
             })
             .build();
         let world = server.world_mut();
@@ -111,24 +118,48 @@ impl UdpTestServer {
         over
     }
 
-    /// Steps until these numbers of clients were admitted and changed their address, without a lost client; waits long enough for a busy
-    /// machine.
-    fn step_until(&mut self, admitted: u64, moved: u64) {
-        for _ in 0..2_400 {
-            let stats = self.stats();
-            if (stats.clients_accepted, stats.moved) == (admitted, moved) {
+    /// Steps, without a lost client, until a condition holds; `what` describes it in the error message.
+    fn step_until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..STEPS_MAX {
+            if is_so(self) {
                 return;
             }
             assert_eq!(self.step(), []);
         }
-        panic!(
-            "expected {admitted} admitted and {moved} moved: {:?}",
-            self.stats()
-        );
+        let differences = self.differences();
+        panic!("{what}: {:?} {differences:?}", self.stats());
+    }
+
+    /// Steps until these numbers of clients were admitted and changed their address.
+    fn step_until_admitted(&mut self, admitted: u64, moved: u64) {
+        self.step_until(&format!("{admitted} admitted, {moved} moved"), |rig| {
+            let stats = rig.stats();
+            (stats.clients_accepted, stats.moved) == (admitted, moved)
+        });
+    }
+
+    /// Stops all clients, and steps until every player has a session and all mirrors equal the server.
+    fn stop_until_equal(&mut self) {
+        for (_, bot) in &mut self.clients {
+            bot.stop();
+        }
+        self.step_until("all mirrors equal the server", |rig| {
+            let is_handled = |bot: &BotClient| bot.unhandled_inputs() == 0;
+            rig.clients.iter().all(|(_, bot)| is_handled(bot)) && rig.differences().is_empty()
+        });
     }
 
     fn stats(&self) -> UdpStats {
         self.server.world().resource::<UdpListener>().stats()
+    }
+
+    /// The statistics of all connections that have been measured.
+    fn connection_stats(&self) -> Vec<ConnectionStats> {
+        let world = self.server.world();
+        let socket = world.resource::<UdpListener>();
+        let sessions = world.resource::<Sessions>().iter();
+        let stats = sessions.filter_map(|(client, _)| socket.connection_stats(client));
+        stats.filter(|stats| stats.round_trip_us > 0).collect()
     }
 
     /// Differences between mirrors and the server, at rest.
@@ -169,7 +200,7 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
         let mut rig = UdpTestServer::new(shards);
         (1..=16).for_each(|player| rig.connect(player, lossy_network(0.1)));
         let is_away = |bot: &BotClient| bot.position().is_some_and(|at| at != START);
-        for step in 0..2_400 {
+        for step in 0..STEPS_MAX {
             assert_eq!(rig.step(), []);
             if step >= 60 && rig.clients.iter().all(|(_, bot)| is_away(bot)) {
                 break;
@@ -179,34 +210,31 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
             assert!(is_away(bot));
             assert_eq!(bot.corrections(), 0);
         }
-        rig.clients.iter_mut().for_each(|(_, bot)| bot.stop());
-        for _ in 0..40 {
-            assert_eq!(rig.step(), []);
-        }
-        assert_eq!(rig.differences(), [""; 0]);
+        rig.stop_until_equal();
         let stats = rig.stats();
         assert_eq!(
             (stats.clients, stats.clients_accepted, stats.lost),
             (16, 16, 0)
         );
-        // Session details contain the round trip time, 8 ms in each direction plus up to a tick, and the bytes sent.
-        let world = rig.server.world();
-        let socket = world.resource::<UdpListener>();
-        let sessions = world.resource::<Sessions>();
-        assert_eq!(sessions.len(), 16);
-        let mut most_lost = 0.0_f32;
-        for (client, _) in sessions.iter() {
-            let found = socket.connection_stats(client).unwrap();
+        assert_eq!(rig.server.world().resource::<Sessions>().len(), 16);
+        rig.step_until("all connections are measured", |rig| {
+            let stats = rig.connection_stats();
+            // A single client may not have lost a packet lately.
+            stats.len() == 16 && stats.iter().any(|stats| stats.loss > 0.0)
+        });
+        for found in rig.connection_stats() {
+            // 8 ms in each direction plus up to a tick.
             assert!(found.round_trip_us >= 16_000, "{found:?}");
             assert!(found.bytes_sent > 500, "{found:?}");
-            most_lost = most_lost.max(found.loss);
         }
-        // A single client may not have lost a packet lately.
-        assert!(most_lost > 0.0);
+        let socket = rig.server.world().resource::<UdpListener>();
         assert_eq!(socket.connection_stats(ClientId(9_999)), None);
         // One client leaves, and the server closes the others.
         rig.clients[0].0.leave();
-        for _ in 0..4 {
+        for _ in 0..STEPS_MAX {
+            if rig.stats().left == 1 {
+                break;
+            }
             rig.step();
         }
         assert_eq!((rig.stats().clients, rig.stats().left), (15, 1));
@@ -220,7 +248,7 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
 fn address_change_continues_and_restart_replaces_the_session() {
     let mut rig = UdpTestServer::new(0);
     (1..=8).for_each(|player| rig.connect(player, lossy_network(0.1)));
-    rig.step_until(8, 0);
+    rig.step_until_admitted(8, 0);
     for round in 0..6 {
         for _ in 0..20 {
             assert_eq!(rig.step(), []);
@@ -228,7 +256,7 @@ fn address_change_continues_and_restart_replaces_the_session() {
         for (client, _) in rig.clients.iter_mut().skip(round % 2).step_by(2) {
             client.rebind().unwrap();
         }
-        rig.step_until(8, 4 * (round as u64 + 1));
+        rig.step_until_admitted(8, 4 * (round as u64 + 1));
     }
     for _ in 0..20 {
         assert_eq!(rig.step(), []);
@@ -242,13 +270,8 @@ fn address_change_continues_and_restart_replaces_the_session() {
     // The first client crashes and reconnects before the server detects it.
     drop(rig.clients.remove(0));
     rig.connect(1, lossy_network(0.1));
-    for (_, bot) in &mut rig.clients {
-        bot.stop();
-    }
-    for _ in 0..50 {
-        assert_eq!(rig.step(), []);
-    }
-    assert_eq!(rig.differences(), [""; 0]);
+    rig.step_until_admitted(9, 24);
+    rig.stop_until_equal();
     let sessions = rig.server.world().resource::<Sessions>();
     assert_eq!((sessions.len(), rig.stats().clients_accepted), (8, 9));
 }
@@ -289,48 +312,56 @@ fn unauthenticated_packets(rig: &UdpTestServer) -> Vec<(&'static str, Vec<u8>)> 
 fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
     let mut rig = UdpTestServer::new(0);
     (1..=4).for_each(|player| rig.connect(player, lossy_network(0.0)));
-    for _ in 0..20 {
-        assert_eq!(rig.step(), []);
-    }
+    rig.step_until_admitted(4, 0);
     let before = rig.stats();
     let packets = unauthenticated_packets(&rig);
     let stranger = UdpSocket::bind(LOOPBACK).unwrap();
     stranger.set_nonblocking(true).unwrap();
-    for _ in 0..20 {
+    let refused = |stats: UdpStats| stats.unauthenticated - before.unauthenticated;
+    let replies = |stats: UdpStats| stats.versions_refused + stats.resets;
+    for round in 1..=20 {
         for (_, packet) in &packets {
             stranger.send_to(packet, rig.address).unwrap();
         }
-        assert_eq!(rig.step(), []);
+        // A busy router has time for them, so that its socket's buffer does not overflow.
+        rig.step_until("all packets are refused", |rig| {
+            let stats = rig.stats();
+            refused(stats) == round * packets.len() as u64
+                && stats.answers_out == before.answers_out + replies(stats)
+        });
     }
     let mut buffer = [0; 2_000];
     let answers = std::iter::from_fn(|| stranger.recv_from(&mut buffer).ok());
     let answers: Vec<usize> = answers.map(|(length, _)| length).collect();
     let stats = rig.stats();
     // Only a request of another version, and a packet of an unknown connection, get a reply.
-    let replies = stats.versions_refused + stats.resets;
+    let replies = replies(stats);
     assert!((1..=40).contains(&replies) && answers.len() as u64 <= replies);
-    assert_eq!(stats.answers_out, before.answers_out + replies);
     assert!(answers.iter().all(|&length| length < 60));
     assert_eq!((stats.clients, stats.moved, stats.lost), (4, 0, 0));
-    let refused = stats.unauthenticated + stats.refused - before.unauthenticated - before.refused;
-    assert!(refused >= 19 * packets.len() as u64, "{stats:?}");
     // A valid token that is sent from many addresses at once: few of them get a reply, and replies are smaller than the requests.
     let request = request(token(7, rig.address));
     let senders: Vec<UdpSocket> = (0..20)
         .map(|_| UdpSocket::bind(LOOPBACK).unwrap())
         .collect();
-    for _ in 0..3 {
+    let started = Instant::now();
+    for round in 1..=3 {
         for sender in &senders {
             sender.send_to(&request, rig.address).unwrap();
         }
-        assert_eq!(rig.step(), []);
+        let sent = round * (senders.len() * request.len()) as u64;
+        rig.step_until("all requests are handled", |rig| {
+            let received = rig.stats().unauthenticated_bytes_in;
+            received == stats.unauthenticated_bytes_in + sent
+        });
     }
     let answered = senders.iter().filter(|sender| {
         sender.set_nonblocking(true).unwrap();
         sender.recv_from(&mut buffer).is_ok()
     });
     // One reply, and one more per second if this takes longer.
-    assert!((1..=3).contains(&answered.count()));
+    let answers_max = 3 + started.elapsed().as_secs() as usize;
+    assert!((1..=answers_max).contains(&answered.count()));
     let after = rig.stats();
     let (bytes_in, bytes_out) = (
         after.unauthenticated_bytes_in - stats.unauthenticated_bytes_in,
@@ -340,20 +371,14 @@ fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
         bytes_out * 3 <= bytes_in,
         "{bytes_out} bytes for {bytes_in}"
     );
-    for (_, bot) in &mut rig.clients {
-        bot.stop();
-    }
-    for _ in 0..30 {
-        assert_eq!(rig.step(), []);
-    }
-    assert_eq!(rig.differences(), [""; 0]);
+    rig.stop_until_equal();
 }
 
 #[test]
 fn client_of_a_restarted_server_learns_it_and_returns() {
     let mut rig = UdpTestServer::new(0);
     rig.connect(1, lossy_network(0.0));
-    rig.step_until(1, 0);
+    rig.step_until_admitted(1, 0);
     for _ in 0..20 {
         assert_eq!(rig.step(), []);
     }
@@ -364,7 +389,7 @@ fn client_of_a_restarted_server_learns_it_and_returns() {
     let mut rig = UdpTestServer::listen_at(address, 0);
     rig.clients = clients;
     let mut ends = Vec::new();
-    for _ in 0..2_400 {
+    for _ in 0..STEPS_MAX {
         ends = rig.step();
         if !ends.is_empty() {
             break;
@@ -374,5 +399,5 @@ fn client_of_a_restarted_server_learns_it_and_returns() {
     assert!(rig.stats().resets > 0);
     rig.clients.clear();
     rig.connect(1, lossy_network(0.0));
-    rig.step_until(1, 0);
+    rig.step_until_admitted(1, 0);
 }

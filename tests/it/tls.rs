@@ -22,7 +22,7 @@ use throng::prelude::*;
 
 use crate::browsers::http_get;
 use crate::harness::TempFolder;
-use crate::inspect_page::wait_for;
+use crate::inspect_page::{PAGE_TICK, wait_for};
 use crate::sockets::token;
 use crate::web_test_server::{LOOPBACK, TIMEOUT, TestPlayer, WebEnd, WebTestServer, request};
 
@@ -263,7 +263,9 @@ fn stalled_handshakes_end_and_hold_no_place_of_others() {
     rig.step_until("all handshakes have timed out", |rig| {
         rig.stats().timed_out == STALLED
     });
-    assert_eq!(tls_get(rig.address, &trusted, "/").unwrap().0, 200);
+    // On a busy machine, a handshake of this test may time out, too.
+    let mut replies = (0..100).filter_map(|_| tls_get(rig.address, &trusted, "/").ok());
+    assert_eq!(replies.next().expect("a reply").0, 200);
     assert_eq!(rig.stats().tls_failed, 0);
 }
 
@@ -490,6 +492,7 @@ fn live_page_and_probes_work_over_tls_beside_stalled_handshakes() {
     let hello = std::thread::spawn(move || page.read().unwrap());
     while !hello.is_finished() {
         server.step(1);
+        std::thread::sleep(PAGE_TICK);
     }
     let hello = hello.join().unwrap().into_text().unwrap();
     assert!(hello.contains("\"hello\""), "{hello}");

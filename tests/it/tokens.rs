@@ -29,7 +29,7 @@ use crate::tls::{CertificateFiles, connect};
 use crate::web_test_server::{LOOPBACK, WebTestServer, request};
 
 /// A yard for external players.
-const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
+const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20, settings: (overload: (measure: Off)),
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
     crowds: [Crowd(tag: "people", kind: "player", count: 2)])"#;
 

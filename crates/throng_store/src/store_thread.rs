@@ -293,7 +293,12 @@ mod tests {
     #[test]
     fn leases_are_renewed_while_a_save_fails() {
         let failures_left = AtomicU32::new(3);
+        // No save is tried before the renewal is requested.
+        let gate = Arc::new(Mutex::new(()));
+        let held = gate.lock().unwrap();
+        let of_saves = gate.clone();
         let thread = thread(HookedSource::new(MemoryDisk::default(), move |saving| {
+            drop(of_saves.lock().unwrap());
             let less = |left: u32| left.checked_sub(1);
             match failures_left.try_update(Ordering::Relaxed, Ordering::Relaxed, less) {
                 Ok(_) => Err(StoreError {
@@ -312,6 +317,7 @@ mod tests {
             grace_ms: 0,
         };
         thread.send(StoreRequest::Renew { leases, terms }).unwrap();
+        drop(held);
         let mut renewed = None;
         loop {
             match thread.recv_timeout(Duration::from_secs(30)).unwrap() {

@@ -486,6 +486,7 @@ fn stalled_store_delays_no_tick_and_its_queues_are_bounded() {
     let settings = PlayerStoreSettings {
         leases: LeaseTableSettings {
             unsaved_players_max: 1,
+            load_timeout_ms: 60_000,
             ..LeaseTableSettings::default()
         },
         ..PlayerStoreSettings::default()
@@ -658,6 +659,7 @@ fn corrupt_record_fails_only_its_own_lookup() {
 fn lookups_time_out_when_the_store_stalls() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
     let mut settings = PlayerStoreSettings::default();
+    settings.leases.load_timeout_ms = 60_000;
     settings.cache.load_timeout_ms = 20;
     settings.cache.pending_lookups_max = 3;
     let mut app = game_with(gated_source(&disk, &gate), settings);

@@ -31,6 +31,12 @@ const ROUNDS_MAX: u32 = 30_000;
 
 const GATEWAY: GatewayId = GatewayId(1);
 
+/// The silence after which a link is lost, in a test in which one is lost.
+const SHORT_SILENCE_MS: u64 = 2_000;
+
+/// The same, so long that no link is lost because the machine is busy.
+const LONG_SILENCE_MS: u64 = 60_000;
+
 /// A server that records what happens.
 #[derive(Default)]
 struct Recorder {
@@ -57,9 +63,9 @@ impl ConnectionHandler for Recorder {
     }
 }
 
-fn links() -> LinkSettings {
+fn links(silence_max_ms: u64) -> LinkSettings {
     LinkSettings {
-        silence_max_ms: 2_000,
+        silence_max_ms,
         client_bytes_max: 100_000,
         ..LinkSettings::default()
     }
@@ -78,7 +84,7 @@ struct Node {
 }
 
 impl Node {
-    fn start(nats: &NatsServer, rows: &SharedRows, name: &str) -> Self {
+    fn start(nats: &NatsServer, rows: &SharedRows, name: &str, silence_max_ms: u64) -> Self {
         let mut settings = DriverSettings::new(name);
         settings.gateways = vec![GATEWAY];
         let open = || Box::new(rows.clone()) as Box<dyn ClusterStore>;
@@ -88,7 +94,7 @@ impl Node {
         let driver = driver.unwrap();
         let recorder = Arc::new(Recorder::default());
         let run = driver.with_node(|node, _| node.run().run);
-        let port = GatewayPort::new(run, links(), recorder.clone());
+        let port = GatewayPort::new(run, links(silence_max_ms), recorder.clone());
         driver.set_relay(Box::new(port.clone()));
         let sink = port.sink(None);
         Self {
@@ -118,19 +124,19 @@ struct Gateway {
 }
 
 impl Gateway {
-    fn start(nats: &NatsServer, login_nodes: &[u32]) -> Self {
-        let login_nodes: BTreeSet<ClusterNodeId> = login_nodes
-            .iter()
-            .map(|node| ClusterNodeId(*node))
-            .collect();
+    fn start(nats: &NatsServer, login_node: u32, silence_max_ms: u64) -> Self {
         let settings = GatewaySettings {
-            login_nodes,
-            links: links(),
+            login_nodes: BTreeSet::from([ClusterNodeId(login_node)]),
+            links: links(silence_max_ms),
             node_wait_ms: 100,
             ..GatewaySettings::default()
         };
+        Self::start_as(nats, GATEWAY, settings)
+    }
+
+    fn start_as(nats: &NatsServer, id: GatewayId, settings: GatewaySettings) -> Self {
         let run = unix_ms();
-        let bus = bus(nats, BusPeer::Gateway(GATEWAY), run);
+        let bus = bus(nats, BusPeer::Gateway(id), run);
         let mut gateway = ClientGateway::new(settings, bus, run);
         let socket = ServerSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let gate = ServerHandshakeSettings::new(PROTOCOL_ID, vec![socket.address()]);
@@ -194,7 +200,7 @@ struct Timeline {
 impl Timeline {
     fn new() -> Self {
         Self {
-            clock: RowClock::start(),
+            clock: RowClock::patient(),
             rows: SharedRows::default(),
         }
     }
@@ -246,8 +252,8 @@ fn client_at_a_gateway_misses_nothing_while_the_bus_restarts() {
         return;
     };
     let timeline = Timeline::new();
-    let mut node = Node::start(&nats, &timeline.rows, "n0");
-    let gateway = Gateway::start(&nats, &[0]);
+    let mut node = Node::start(&nats, &timeline.rows, "n0", LONG_SILENCE_MS);
+    let gateway = Gateway::start(&nats, 0, LONG_SILENCE_MS);
     let (mut client, id) = timeline.connected(&gateway, &node, 0, 7);
     assert!(node.port.has_client(id));
     let mut sent = 0;
@@ -294,8 +300,8 @@ fn dead_node_closes_its_clients_and_dead_gateway_loses_them() {
         return;
     };
     let timeline = Timeline::new();
-    let node = Node::start(&nats, &timeline.rows, "n0");
-    let gateway = Gateway::start(&nats, &[0]);
+    let node = Node::start(&nats, &timeline.rows, "n0", SHORT_SILENCE_MS);
+    let gateway = Gateway::start(&nats, 0, SHORT_SILENCE_MS);
     let (mut client, _) = timeline.connected(&gateway, &node, 0, 7);
     // The node dies; the gateway notices that inputs are not acknowledged.
     drop(node.driver);
@@ -305,8 +311,8 @@ fn dead_node_closes_its_clients_and_dead_gateway_loses_them() {
     });
     assert_eq!(gateway.gateway.stats().lost, 1);
     // A new process of the node; then the gateway dies.
-    let node = Node::start(&nats, &timeline.rows, "n1");
-    let gateway = Gateway::start(&nats, &[1]);
+    let node = Node::start(&nats, &timeline.rows, "n1", SHORT_SILENCE_MS);
+    let gateway = Gateway::start(&nats, 1, SHORT_SILENCE_MS);
     let (_client, id) = timeline.connected(&gateway, &node, 1, 8);
     drop(gateway);
     timeline.until("the loss of the client", &mut None, |_| {
@@ -325,8 +331,8 @@ fn client_that_is_behind_is_closed_and_the_node_goes_on() {
         return;
     };
     let timeline = Timeline::new();
-    let mut node = Node::start(&nats, &timeline.rows, "n0");
-    let gateway = Gateway::start(&nats, &[0]);
+    let mut node = Node::start(&nats, &timeline.rows, "n0", LONG_SILENCE_MS);
+    let gateway = Gateway::start(&nats, 0, LONG_SILENCE_MS);
     let (mut client, id) = timeline.connected(&gateway, &node, 0, 7);
     nats.kill();
     // More than 100,000 bytes wait for its acknowledgement.
@@ -360,18 +366,24 @@ fn client_goes_to_the_node_of_its_player() {
         return;
     };
     let timeline = Timeline::new();
-    let first = Node::start(&nats, &timeline.rows, "n0");
-    let second = Node::start(&nats, &timeline.rows, "n1");
-    let gateway = Gateway::start(&nats, &[0]);
+    let first = Node::start(&nats, &timeline.rows, "n0", LONG_SILENCE_MS);
+    let second = Node::start(&nats, &timeline.rows, "n1", LONG_SILENCE_MS);
+    let gateway = Gateway::start(&nats, 0, LONG_SILENCE_MS);
     second.driver.with_node(|node, _| node.log_in(PlayerId(7)));
     timeline.until("the route", &mut None, |_| {
-        gateway.gateway.is_linked(ClusterNodeId(1))
+        let has_route = gateway.gateway.route(PlayerId(7)).is_some();
+        has_route && gateway.gateway.is_linked(ClusterNodeId(1))
     });
     let (_seven, _) = timeline.connected(&gateway, &second, 1, 7);
     // Others go to the node for logins.
     let (_eight, _) = timeline.connected(&gateway, &first, 0, 8);
-    // Without a node, no client is admitted.
-    let none = Gateway::start(&nats, &[9]);
+    // Without a node, no client is admitted. The nodes here are those of another game.
+    let settings = GatewaySettings {
+        protocol_id: 1,
+        login_nodes: BTreeSet::from([ClusterNodeId(9)]),
+        ..GatewaySettings::default()
+    };
+    let none = Gateway::start_as(&nats, GatewayId(2), settings);
     let mut client = none.client(9);
     timeline.until("a refusal", &mut Some(&mut client), |_| {
         none.gateway.stats().refused > 0
@@ -386,8 +398,8 @@ fn messages_go_to_the_node_and_back() {
         return;
     };
     let timeline = Timeline::new();
-    let mut node = Node::start(&nats, &timeline.rows, "n0");
-    let gateway = Gateway::start(&nats, &[0]);
+    let mut node = Node::start(&nats, &timeline.rows, "n0", LONG_SILENCE_MS);
+    let gateway = Gateway::start(&nats, 0, LONG_SILENCE_MS);
     let (mut client, id) = timeline.connected(&gateway, &node, 0, 7);
     let wanted: u32 = if std::env::var("THRONG_FIGURES").is_ok() {
         500

@@ -17,9 +17,9 @@ use throng_cluster::{
     BusPeer, BusTransport, ClusterGroups, ClusterKey, ClusterPlayers, ClusterPlugin, ClusterRecord,
     ClusterSessionsPlugin, ClusterSessionsSettings, ClusterStore, DriverSettings, GroupChange,
     GroupChangeFinished, GroupChangeRequest, GroupId, GroupKind, GroupMessageRequest,
-    GroupNotChanged, GroupStats, LinkSettings, LocalBus, MessageBus, NatsSettings, NodeDriver,
-    PlayerHooks, PlayerMessageReceived, PlayerMove, PostgresRows, RefusedGroup, SharedRows,
-    attach_node,
+    GroupNotChanged, GroupStats, LinkSettings, LocalBus, MessageBus, MessengerStats, NatsSettings,
+    NodeDriver, PlayerHooks, PlayerMessageReceived, PlayerMove, PostgresRows, RefusedGroup,
+    SharedRows, attach_node,
 };
 use throng_store::testing::{TestSchema, postgres_url};
 
@@ -107,11 +107,11 @@ struct Cluster {
 
 impl Cluster {
     /// Three nodes, with a player on each.
-    fn start(engines: Engines) -> Self {
+    fn start(engines: Engines, clock: RowClock) -> Self {
         let nodes = ["n1", "n2", "n3"].map(|name| {
             let mut settings = DriverSettings::new(name);
             settings.nodes_interval = Duration::from_millis(50);
-            settings.start_timeout = Duration::from_secs(10);
+            settings.start_timeout = Duration::from_secs(60);
             settings.messages = patient_messages();
             let driver = NodeDriver::start(
                 &settings,
@@ -142,7 +142,7 @@ impl Cluster {
         let mut cluster = Self {
             engines,
             nodes: nodes.into(),
-            clock: RowClock::start(),
+            clock,
         };
         for (node, player) in [LEADER, FRIEND, OTHER].into_iter().enumerate() {
             cluster.players(node).log_in(player);
@@ -171,6 +171,11 @@ impl Cluster {
     fn stats(&self, node: usize) -> GroupStats {
         let driver = self.players(node).driver().unwrap();
         driver.with_groups(|groups| groups.stats())
+    }
+
+    fn messages(&self, node: usize) -> MessengerStats {
+        let driver = self.players(node).driver().unwrap();
+        driver.with_messages(|messenger, _, _| messenger.stats())
     }
 
     /// The members of a group by a node: by `ClusterGroups`, and for a party by `Parties`, too.
@@ -235,7 +240,7 @@ impl Cluster {
 }
 
 fn party_has_members_on_all_nodes(engines: Engines) {
-    let mut cluster = Cluster::start(engines);
+    let mut cluster = Cluster::start(engines, RowClock::patient());
     let created = cluster.change(0, LEADER, GroupChange::Create(GroupKind::Party));
     let party = created.unwrap().unwrap();
     let join = GroupChange::Join(party);
@@ -322,7 +327,7 @@ fn party_on_servers_has_members_on_all_nodes() {
 #[test]
 fn group_outlives_the_node_and_the_log_out_of_a_member() {
     let (rows, bus) = (SharedRows::default(), LocalBus::default());
-    let mut cluster = Cluster::start(Engines::Memory(rows, bus));
+    let mut cluster = Cluster::start(Engines::Memory(rows, bus), RowClock::start());
     let created = cluster.change(2, OTHER, GroupChange::Create(GroupKind::Guild));
     let guild = created.unwrap().unwrap();
     let join = GroupChange::Join(guild);
@@ -344,8 +349,11 @@ fn group_outlives_the_node_and_the_log_out_of_a_member() {
     let world = cluster.nodes[at].world_mut();
     world.write_message(throng_cluster::PlayerLogOut(OTHER));
     cluster.until("log-out", |it| it.entity(at, OTHER).is_none());
+    let offline = cluster.messages(0).offline;
     cluster.say(0, guild, 9);
-    cluster.until("message", |it| it.heard(LEADER) == [9]);
+    cluster.until("message", |it| {
+        it.heard(LEADER) == [9] && it.messages(0).offline > offline
+    });
     assert_eq!(cluster.members(0, guild), [3, 1]);
     cluster.players(1).log_in(OTHER);
     cluster.until("login", |it| it.component(1, OTHER) == component);

@@ -139,7 +139,7 @@ fn start(engines: &Engines, name: &str) -> Result<Process, DriverStartError> {
     let mut settings = DriverSettings::new(name);
     settings.node.save_interval_ms = 100;
     settings.nodes_interval = Duration::from_millis(50);
-    settings.start_timeout = Duration::from_secs(10);
+    settings.start_timeout = Duration::from_secs(60);
     let timeout = Duration::from_millis(settings.node.request_timeout_ms);
     let open = || {
         let store: Box<dyn ClusterStore> = match engines {
@@ -355,7 +355,7 @@ fn same_code_runs_in_one_process_in_memory() {
     let has_ended = ends.clone();
     // The clock of the store in memory.
     let clock = thread::spawn(move || {
-        let time = RowClock::start();
+        let time = RowClock::patient();
         while !has_ended.load(Ordering::Acquire) {
             time.advance(&clock_of);
             thread::park_timeout(Duration::from_millis(5));
@@ -459,7 +459,11 @@ fn exchange_is_saved_with_the_player_who_leaves_at_once() {
 fn second_process_of_a_name_may_start_after_a_stop() {
     with_servers(|url, nats| {
         let engines = servers(url, nats, "names");
-        let mut first = start(&engines, "n1").unwrap();
+        let mut processes = vec![start(&engines, "n1").unwrap()];
+        until(&mut processes, "first heartbeat", |processes| {
+            let driver = processes[0].players().driver().unwrap();
+            driver.with_node(|node, now_ms| node.is_valid(now_ms))
+        });
         let mut settings = DriverSettings::new("n1");
         settings.start_timeout = Duration::ZERO;
         let Engines::Servers(schema, _) = &engines else {
@@ -474,11 +478,8 @@ fn second_process_of_a_name_may_start_after_a_stop() {
         });
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("`n1` runs already"), "{error}");
-        let driver = first
-            .app
-            .world_mut()
-            .resource_mut::<ClusterPlayers>()
-            .close();
+        let world = processes[0].app.world_mut();
+        let driver = world.resource_mut::<ClusterPlayers>().close();
         driver.unwrap().stop();
         start(&engines, "n1").unwrap();
     });

@@ -11,6 +11,7 @@ use throng_cluster::{
     FrozenPlayer, LocalBus, NatsSettings, PlayerMessageRequest,
 };
 
+use crate::patience::RowClock;
 use crate::play::nodes::{Carrier, Gold, PLAYER};
 use crate::play::{Cluster, GATEWAY};
 use crate::servers::NatsServer;
@@ -18,6 +19,8 @@ use crate::servers::NatsServer;
 /// Hands the player back and forth between the nodes `moves` times (an even number), and then crashes a node.
 fn play(carrier: Carrier, moves: usize) {
     let mut cluster = Cluster::start(carrier, &[GATEWAY]);
+    // A node dies, and the other one has to notice it soon.
+    cluster.engines.clock = RowClock::start();
     cluster.connect();
     cluster.until_plays(0, 0);
     let mut gold = 0;

@@ -14,11 +14,11 @@ use throng_cluster::{
     ClusterNodeId, GatewayId, MessageBus, NatsSettings, NatsTransport,
 };
 
-use crate::patience::connect_nats;
+use crate::patience::{connect_nats, connected, until};
 use crate::servers::NatsServer;
 
 /// Timeout for events that must happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const A: BusPeer = BusPeer::Node(ClusterNodeId(1));
 const B: BusPeer = BusPeer::Gateway(GatewayId(1));
@@ -89,8 +89,7 @@ impl Stranger {
     fn new(server: &NatsServer) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build().unwrap();
-        let client = runtime.block_on(async_nats::connect(server.address()));
-        let client = client.unwrap();
+        let client = connected(|| runtime.block_on(async_nats::connect(server.address())));
         Self { runtime, client }
     }
 
@@ -165,16 +164,20 @@ fn restart_of_the_server_is_survived_and_gaps_are_noticed() {
         send(100);
         server.restart();
         while receiver.any() != BusEvent::Connected {}
-        assert_eq!(receiver.0.stats().disconnects, round + 1);
+        // A busy server may also lose a connection.
+        assert!(receiver.0.stats().disconnects > round);
         // From then on messages arrive again, and each is received or noticed as missing by a later one.
-        let mut count = u64::from(send(1));
+        let count = u64::from(send(1));
         let known = |end: &TestEnd| end.0.stats().received + end.0.stats().missing;
+        let begun = throng_core::clock::Stopwatch::start();
         while known(&receiver) < count {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", receiver.0.stats());
             match receiver.any_within(Duration::from_millis(100)) {
-                Some(BusEvent::Message { .. } | BusEvent::Gap { .. } | BusEvent::Connected) => {}
+                Some(BusEvent::Message { .. } | BusEvent::Gap { .. }) => {}
+                Some(BusEvent::Connected | BusEvent::Disconnected) => {}
                 Some(other) => panic!("{other:?}"),
                 // The last one was lost, too.
-                None => count = u64::from(send(1)),
+                None => _ = send(1),
             }
         }
     }
@@ -287,12 +290,21 @@ fn wrong_credentials_and_missing_servers_are_clear_errors() {
         let connected = NatsTransport::connect(&NatsSettings::new(address), A);
         connected.map(|_| ())
     };
+    // A server on a busy machine may not reply in time.
+    let reached = |address: String| {
+        let mut result = Ok(());
+        until("the server replies", || {
+            result = connect(address.clone());
+            !matches!(result, Err(BusConnectError::Unreachable { .. }))
+        });
+        result
+    };
     assert_eq!(
-        connect(format!("nats://throng:secret@{host}:{port}")),
+        reached(format!("nats://throng:secret@{host}:{port}")),
         Ok(())
     );
     for user in ["", "throng:wrong@", "token@"] {
-        let error = connect(format!("nats://{user}{host}:{port}")).unwrap_err();
+        let error = reached(format!("nats://{user}{host}:{port}")).unwrap_err();
         let host = host.to_owned();
         assert_eq!(
             error,

@@ -140,10 +140,12 @@ impl Node {
     fn start(name: &str, rows: &SharedRows, bus: &LocalBus, percent: &Arc<AtomicU32>) -> Self {
         let mut settings = DriverSettings::new(name);
         settings.nodes_interval = Duration::from_millis(50);
-        settings.start_timeout = Duration::from_secs(10);
+        settings.start_timeout = Duration::from_secs(60);
         settings.messages = patient_messages();
         // Only what the tests are about is repaired slowly.
         settings.groups.read_interval_ms = 50;
+        // No member is forgotten because the machine was busy.
+        settings.party_values.expire_ms = 60_000;
         let open = || Box::new(rows.clone()) as Box<dyn ClusterStore>;
         let driver = NodeDriver::start(&settings, open, |run| {
             let own = BusPeer::Node(run.node);
@@ -248,14 +250,14 @@ struct Cluster {
 
 impl Cluster {
     /// Three nodes, with a player on each.
-    fn start() -> Self {
+    fn start(clock: RowClock) -> Self {
         let (rows, bus) = (SharedRows::default(), LocalBus::default());
         let loss = Arc::new(AtomicU32::new(0));
         let nodes = ["n1", "n2", "n3"].map(|name| Node::start(name, &rows, &bus, &loss));
         let mut cluster = Self {
             rows,
             nodes: nodes.into(),
-            clock: RowClock::start(),
+            clock,
             loss,
         };
         for (node, player) in [LEADER, FRIEND, OTHER].into_iter().enumerate() {
@@ -357,7 +359,7 @@ impl Cluster {
 
 #[test]
 fn clients_have_the_attributes_of_members_on_other_nodes() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start(RowClock::patient());
     let party = cluster.found_party();
     cluster.set_vigour(FRIEND, 21);
     cluster.until_known("change", LEADER, &[(FRIEND, true, 21)]);
@@ -384,7 +386,7 @@ fn clients_have_the_attributes_of_members_on_other_nodes() {
 
 #[test]
 fn lost_messages_are_repaired() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start(RowClock::patient());
     cluster.found_party();
     cluster.set_loss(40);
     for value in 40..60 {
@@ -404,7 +406,7 @@ fn lost_messages_are_repaired() {
 
 #[test]
 fn member_is_followed_from_node_to_node() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start(RowClock::patient());
     cluster.found_party();
     cluster.set_vigour(FRIEND, 25);
     cluster.until_known("change", LEADER, &[(FRIEND, true, 25)]);
@@ -430,7 +432,7 @@ fn member_is_followed_from_node_to_node() {
 
 #[test]
 fn members_move_at_the_same_time_while_messages_are_lost() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start(RowClock::patient());
     cluster.found_party();
     for turn in 0..4 {
         cluster.set_loss(30);
@@ -455,7 +457,7 @@ fn members_move_at_the_same_time_while_messages_are_lost() {
 
 #[test]
 fn member_of_a_dead_node_is_followed_to_the_node_that_claims_it() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start(RowClock::start());
     let party = cluster.found_party();
     cluster.change(OTHER, GroupChange::Join(party));
     let all = [(FRIEND, true, 20), (OTHER, true, 30)];

@@ -1,6 +1,7 @@
 //! What makes tests independent of how busy the machine is.
 
 use std::cell::Cell;
+use std::fmt::Display;
 use std::thread;
 use std::time::Duration;
 
@@ -10,8 +11,22 @@ use throng_core::clock::Stopwatch;
 /// The longest step of the time. A test that a busy machine stops for seconds must not find its nodes late.
 const STEP_MAX: Duration = Duration::from_millis(20);
 
+/// The time after which a condition counts as never met.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until a condition holds, which may itself wait.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begun = Stopwatch::start();
+    while !condition() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
 /// Sets the time of rows: that of the machine, in steps of at most 20 ms.
 pub struct RowClock {
+    /// How many times slower it is than that of the machine.
+    slowness: u32,
     machine: Stopwatch,
     last: Cell<Duration>,
     now: Cell<Duration>,
@@ -19,7 +34,17 @@ pub struct RowClock {
 
 impl RowClock {
     pub fn start() -> Self {
+        Self::start_slow(1)
+    }
+
+    /// For tests in which no node dies: the store finds nodes late after 15 s.
+    pub fn patient() -> Self {
+        Self::start_slow(10)
+    }
+
+    fn start_slow(slowness: u32) -> Self {
         Self {
+            slowness,
             machine: Stopwatch::start(),
             last: Cell::default(),
             now: Cell::default(),
@@ -30,7 +55,8 @@ impl RowClock {
     pub fn advance(&self, rows: &SharedRows) {
         let elapsed = self.machine.elapsed();
         let step = elapsed.saturating_sub(self.last.replace(elapsed));
-        self.now.set(self.now.get() + step.min(STEP_MAX));
+        let step = step.min(STEP_MAX) / self.slowness;
+        self.now.set(self.now.get() + step);
         rows.set_now_ms(self.now.get().as_millis() as u64);
     }
 }
@@ -44,15 +70,19 @@ pub fn patient_messages() -> MessengerSettings {
     }
 }
 
-/// Connects to a NATS server. A server on a busy machine may end a connection before it is complete.
+/// Connects to a NATS server.
 pub fn connect_nats(settings: &NatsSettings, own: BusPeer) -> NatsTransport {
-    let mut attempts = 0;
+    connected(|| NatsTransport::connect(settings, own))
+}
+
+/// Connects to a server. A server on a busy machine may end a connection before it is complete.
+pub fn connected<T, E: Display>(mut connect: impl FnMut() -> Result<T, E>) -> T {
+    let begun = Stopwatch::start();
     loop {
-        match NatsTransport::connect(settings, own) {
-            Ok(transport) => return transport,
-            Err(error) => assert!(attempts < 20, "{error}"),
+        match connect() {
+            Ok(connection) => return connection,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
         }
-        attempts += 1;
         thread::park_timeout(Duration::from_millis(100));
     }
 }

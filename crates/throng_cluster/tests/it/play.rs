@@ -18,7 +18,7 @@ use nodes::{Carrier, Engines, GOLD, Node, PLAYER, SwitchedStore};
 use crate::patience::RowClock;
 
 /// Many more rounds than any test needs.
-const ROUNDS_MAX: u32 = 20_000;
+const ROUNDS_MAX: u32 = 30_000;
 
 pub const GATEWAY: GatewayId = GatewayId(1);
 
@@ -39,7 +39,7 @@ impl Cluster {
         let engines = Engines {
             store: SwitchedStore::default(),
             carrier,
-            clock: RowClock::start(),
+            clock: RowClock::patient(),
         };
         let nodes = vec![
             Node::start("a", &engines, (0, 3_000), &[GATEWAY]),

@@ -18,7 +18,7 @@ use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
 
 use crate::servers::rows::{
-    PLAYERS, done, execute_both, heartbeat, opened, requests_wanted, started,
+    PLAYERS, done, execute_both, heartbeat, opened, requests_wanted, started, wait_for_locks,
 };
 
 fn execute(rows: &mut PostgresRows, request: GroupRequest) -> GroupReply {
@@ -204,6 +204,7 @@ fn party_that_many_players_join_together_has_five_members() {
     let GroupReply::Changed(PlayerGroup { group, .. }, _) = created else {
         panic!("{created:?}")
     };
+    wait_for_locks(&schema);
     let (party, barrier) = (group.unwrap(), Barrier::new(8));
     let replies: Vec<GroupReply> = thread::scope(|scope| {
         let works: Vec<_> = (1..=8)

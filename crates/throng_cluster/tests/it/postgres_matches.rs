@@ -18,7 +18,9 @@ use throng_cluster::{
 use throng_core::ids::PlayerId;
 use throng_store::testing::{TestSchema, postgres_url};
 
-use crate::servers::rows::{PLAYERS, execute_both, name_of, opened, requests_wanted, started};
+use crate::servers::rows::{
+    PLAYERS, execute_both, name_of, opened, requests_wanted, started, wait_for_locks,
+};
 
 fn request(rows: &mut PostgresRows, request: MatchRequest, at_ms: u64) -> MatchReply {
     match rows.execute_at(&ClusterRequest::Match(request), Some(at_ms)) {
@@ -444,6 +446,7 @@ fn ticket_is_claimed_once_and_cancelled_or_matched() {
         epoch: 0,
     };
     assert_eq!(request(&mut rows, take, 0), MatchReply::Done);
+    wait_for_locks(&schema);
     let (mut formed, mut cancelled) = (0, 0);
     for nth in 1..=40 {
         let ids = [2 * nth - 1, 2 * nth].map(|nth| TicketId { run, nth });
@@ -524,6 +527,7 @@ fn tickets_added_while_they_are_read_are_not_missed() {
         epoch: 0,
     };
     assert_eq!(request(&mut rows, take, 0), MatchReply::Done);
+    wait_for_locks(&schema);
     let found = thread::scope(|scope| {
         let mut works = Vec::new();
         for &run in &runs {

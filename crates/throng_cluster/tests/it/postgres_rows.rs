@@ -21,8 +21,10 @@ use throng_core::ids::PlayerId;
 use throng_store::PostgresSource;
 use throng_store::testing::{Operator, TestSchema, postgres_url};
 
+use crate::patience::until;
 use crate::servers::rows::{
     TIMEOUT, done, execute_both, heartbeat, name_of, opened, quiet_nodes, requests_wanted, started,
+    wait_for_locks,
 };
 
 const PLAYERS: [PlayerId; 6] = [
@@ -349,6 +351,7 @@ fn only_one_of_many_connections_gets_an_epoch() {
     let runs: Vec<NodeRun> = (0..4)
         .map(|nth| started(&mut rows, &format!("n{nth}"), 0))
         .collect();
+    wait_for_locks(&schema);
     let player = PlayerId(7);
     let barrier = Barrier::new(runs.len());
     let raised: u64 = thread::scope(|scope| {
@@ -399,6 +402,7 @@ fn heartbeat_and_claim_at_the_same_time_leave_one_owner() {
     let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     let mut rows = opened(&schema);
+    wait_for_locks(&schema);
     let mut at_ms = 10_000;
     let (mut kept, mut claimed) = (0, 0);
     for round in 0..30 {
@@ -457,8 +461,9 @@ fn connection_killed_in_a_transaction_changes_nothing() {
     PLAYERS[..2]
         .iter()
         .for_each(|player| adopted(&mut rows, run, *player, 0));
+    wait_for_locks(&schema);
     // The transaction has locked the first player, and waits for the second one.
-    let lock = schema.operator();
+    let (lock, operator) = (schema.operator(), Operator::new(&url));
     lock.execute("BEGIN; SELECT FROM cluster_player WHERE player = 1 FOR UPDATE");
     let mut victim = opened(&schema);
     victim.connect().unwrap();
@@ -466,15 +471,14 @@ fn connection_killed_in_a_transaction_changes_nothing() {
         let failed = victim.execute_at(&hand_off_of_two(run, to), Some(10));
         (victim, failed)
     });
-    let operator = Operator::new(&url);
     let kill = format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%cluster_hand_off%'
             AND pid IN (SELECT pid FROM pg_locks WHERE relation = '{}.cluster_player'::regclass)",
         schema.name
     );
-    while operator.query::<bool>(&kill).is_empty() {
-        thread::yield_now();
-    }
+    until("the hand-off waits", || {
+        !operator.query::<bool>(&kill).is_empty()
+    });
     let (mut victim, failed) = work.join().unwrap();
     assert!(
         matches!(failed, Err(ClusterStoreError::Unknown(_))),
@@ -612,6 +616,7 @@ fn timeout_is_unknown_and_the_next_request_connects_again() {
     let mut rows = opened(&schema);
     let run = started(&mut rows, "n0", 0);
     adopted(&mut rows, run, PLAYERS[0], 0);
+    wait_for_locks(&schema);
     let mut short = PostgresRows::new(&schema.source(), Duration::from_millis(400));
     let raise = |epoch| ClusterRequest::RaiseEpoch {
         run,
@@ -619,14 +624,14 @@ fn timeout_is_unknown_and_the_next_request_connects_again() {
         epoch,
     };
     // Connected and prepared, which may take longer than the timeout on a busy machine.
-    while short.execute_at(&raise(9), None).is_err() {}
+    until("a reply", || short.execute_at(&raise(9), None).is_ok());
     let lock = schema.operator();
     lock.execute("BEGIN; SELECT FROM cluster_player FOR UPDATE");
-    let failed = short.execute_at(&raise(1), None);
-    assert!(
-        matches!(failed, Err(ClusterStoreError::Unknown(_))),
-        "{failed:?}"
-    );
+    // If this thread is late, it finds that the server has given up: then the request was not executed.
+    until("an unknown outcome", || {
+        let failed = short.execute_at(&raise(1), None).unwrap_err();
+        matches!(failed, ClusterStoreError::Unknown(_))
+    });
     lock.execute("ROLLBACK");
     // Whether it was done after all: then the second one is refused. It is never done twice.
     done_or_refused(&mut rows, &raise(1));

@@ -15,7 +15,10 @@ use throng_cluster::{
 };
 use throng_store::testing::{Operator, TestSchema, postgres_url};
 
-use crate::servers::rows::{execute_both, heartbeat, name_of, opened, requests_wanted, started};
+use crate::patience::until;
+use crate::servers::rows::{
+    execute_both, heartbeat, name_of, opened, requests_wanted, started, wait_for_locks,
+};
 
 /// In the order of their bytes, which is not that of a dictionary.
 const NAMES: [&str; 6] = ["", "Town", "cave", "cave-2", "cave2", "über'\"; --"];
@@ -191,6 +194,7 @@ fn scene_that_many_nodes_claim_together_has_one_owner() {
         .map(|nth| started(&mut rows, &format!("n{nth}"), 0))
         .collect();
     execute(&mut rows, town(runs[0]), 0);
+    wait_for_locks(&schema);
     let barrier = Barrier::new(runs.len());
     let changes: u64 = thread::scope(|scope| {
         let works: Vec<_> = runs
@@ -233,10 +237,12 @@ fn claims_that_wait_for_each_other_do_not_both_succeed() {
     let mut rows = opened(&schema);
     let runs = ["n0", "n1"].map(|name| started(&mut rows, name, 0));
     execute(&mut rows, town(runs[0]), 0);
-    let lock = schema.operator();
+    wait_for_locks(&schema);
+    let (lock, operator) = (schema.operator(), Operator::new(&url));
     lock.execute("BEGIN; SELECT FROM cluster_scene FOR UPDATE");
     let claims = runs.map(|run| {
         let mut rows = opened(&schema);
+        rows.connect().unwrap();
         let (scene, epoch) = ("town".to_owned(), 0);
         thread::spawn(move || execute(&mut rows, SceneRequest::Claim { run, scene, epoch }, 10))
     });
@@ -245,10 +251,9 @@ fn claims_that_wait_for_each_other_do_not_both_succeed() {
             AND pid IN (SELECT pid FROM pg_locks WHERE relation = '{}.cluster_scene'::regclass)",
         schema.name
     );
-    let operator = Operator::new(&url);
-    while operator.query::<i64>(&waiting) != [2] {
-        thread::yield_now();
-    }
+    until("both claims wait", || {
+        operator.query::<i64>(&waiting) == [2]
+    });
     lock.execute("ROLLBACK");
     let replies = claims.map(|claim| claim.join().unwrap());
     let done = replies.iter().filter(|reply| **reply == ClusterReply::Done);
@@ -261,6 +266,7 @@ fn heartbeat_and_claim_of_a_scene_leave_one_owner() {
     let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     let mut rows = opened(&schema);
+    wait_for_locks(&schema);
     let mut at_ms = 10_000;
     for round in 0..20 {
         let own = started(&mut rows, "own", at_ms);

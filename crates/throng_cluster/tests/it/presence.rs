@@ -21,7 +21,7 @@ use crate::patience::{RowClock, connect_nats};
 use crate::servers::NatsServer;
 
 /// Rounds of 2 ms or more after which a condition counts as never met.
-const ROUNDS_MAX: u32 = 15_000;
+const ROUNDS_MAX: u32 = 30_000;
 
 /// What connects the peers of a test.
 enum TestBus {
@@ -91,7 +91,7 @@ struct TestRows(SharedRows, RowClock);
 
 impl TestRows {
     fn new() -> Self {
-        Self(SharedRows::default(), RowClock::start())
+        Self(SharedRows::default(), RowClock::patient())
     }
 
     /// Waits until this holds.

@@ -122,7 +122,7 @@ fn start(store: &Store, bus: &LocalBus, name: &str, is_cut: &Arc<AtomicBool>) ->
     let mut settings = DriverSettings::new(name);
     settings.node.save_interval_ms = 50;
     settings.node.scene_return_after_ms = 500;
-    settings.start_timeout = Duration::from_secs(10);
+    settings.start_timeout = Duration::from_secs(60);
     let timeout = Duration::from_millis(settings.node.request_timeout_ms);
     let open = || {
         let store: Box<dyn ClusterStore> = match store {

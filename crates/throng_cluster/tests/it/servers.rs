@@ -6,6 +6,10 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
+use std::time::Duration;
+
+/// Rounds of 10 ms or more after which a server counts as not started.
+const ROUNDS_MAX: u32 = 6_000;
 
 /// A port that no other test of this process gets, and that is not one of those that the system gives to clients.
 fn free_port() -> u16 {
@@ -32,11 +36,13 @@ impl NatsServer {
         let port = free_port();
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
         let child = Self::spawn(port, &arguments)?;
-        Some(Self {
+        let mut server = Self {
             port,
             arguments,
             child,
-        })
+        };
+        server.until_it_listens();
+        Some(server)
     }
 
     fn spawn(port: u16, arguments: &[String]) -> Option<Child> {
@@ -49,11 +55,18 @@ impl NatsServer {
             .stderr(Stdio::null());
         let spawned = command.spawn();
         assert!(named.is_none() || spawned.is_ok(), "{spawned:?}");
-        let child = spawned.ok()?;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            thread::yield_now();
+        spawned.ok()
+    }
+
+    fn until_it_listens(&mut self) {
+        let mut rounds = 0;
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "the NATS server has ended: {ended:?}");
+            rounds += 1;
+            assert!(rounds < ROUNDS_MAX, "the NATS server does not listen");
+            thread::sleep(Duration::from_millis(10));
         }
-        Some(child)
     }
 
     pub fn kill(&mut self) {
@@ -63,6 +76,7 @@ impl NatsServer {
 
     pub fn restart(&mut self) {
         self.child = Self::spawn(self.port, &self.arguments).unwrap();
+        self.until_it_listens();
     }
 
     pub const fn port(&self) -> u16 {

@@ -115,7 +115,7 @@ fn stalled_network_fails_the_call_and_is_survived() {
     let proxy = StallingProxy::new(&url);
     let source = PostgresSource::new(proxy.url(&url))
         .with_schema(&schema.name)
-        .with_call_timeout(Duration::from_millis(400));
+        .with_call_timeout(Duration::from_secs(2));
     let mut supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), attributes());
     let look = StoreRequest::Lookup {
         players: vec![PlayerId(1)],

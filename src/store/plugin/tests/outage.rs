@@ -175,7 +175,8 @@ fn unsaved_play_ends_in_the_tick_of_its_limit() {
 fn players_play_on_through_an_outage_and_are_saved() {
     let disk = MemoryDisk::default();
     let source = FaultySource::new(disk.clone(), 1, FaultShares::default());
-    let mut app = observed_game_with(source.clone(), 600 * MINUTE);
+    // Many ticks may run before the store's thread has opened the store again.
+    let mut app = observed_game_with(source.clone(), 60_000 * MINUTE);
     log_in_up_to(&mut app, 3);
     ticks(&mut app, 3);
     source.set_shares(DOWN);

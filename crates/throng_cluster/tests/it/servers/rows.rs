@@ -8,7 +8,7 @@ use throng_core::ids::PlayerId;
 use throng_store::testing::TestSchema;
 
 /// Timeout of requests, long enough for a busy machine.
-pub const TIMEOUT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Players of random requests, also with ids that are negative as integers of Postgres.
 pub const PLAYERS: [PlayerId; 12] = [
@@ -29,6 +29,23 @@ pub const PLAYERS: [PlayerId; 12] = [
 /// Connects to the rows of a schema.
 pub fn opened(schema: &TestSchema) -> PostgresRows {
     PostgresRows::new(&schema.source(), TIMEOUT)
+}
+
+/// Lets the requests to a schema wait for locked rows for longer than their timeout, and not only for a second, which other connections may
+/// need on a busy machine. Requests that wait for each other still fail.
+pub fn wait_for_locks(schema: &TestSchema) {
+    schema.source().migrate().unwrap();
+    let name = &schema.name;
+    schema.operator().execute(&format!(
+        "DO $$
+        DECLARE
+            _function REGPROCEDURE;
+        BEGIN
+            FOR _function IN SELECT oid::REGPROCEDURE FROM pg_proc WHERE pronamespace = '{name}'::REGNAMESPACE AND provolatile = 'v' LOOP
+                EXECUTE format('ALTER FUNCTION %s SET lock_timeout = ''20min''', _function);
+            END LOOP;
+        END $$"
+    ));
 }
 
 /// Starts a run of a node at a time of the store.

@@ -41,18 +41,25 @@ struct TestSocketServer(UdpServer);
 
 impl TestSocketServer {
     fn start() -> Self {
-        Self::with_game(Arc::new(AdmitAll::default()))
+        Self::with_game(Arc::new(AdmitAll::default()), UdpSettings::default())
     }
 
-    fn with_game(game: Arc<dyn ConnectionHandler>) -> Self {
+    fn with_game(game: Arc<dyn ConnectionHandler>, settings: UdpSettings) -> Self {
         let socket = ServerSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        let settings = ServerHandshakeSettings::new(PROTOCOL_ID, vec![socket.address()]);
-        let handshake = ServerHandshake::new(settings, SecretKey::INSECURE).unwrap();
-        Self(UdpServer::start(socket, UdpSettings::default(), handshake, &game).unwrap())
+        let handshake = ServerHandshakeSettings {
+            half_open_us_max: 300_000_000,
+            ..ServerHandshakeSettings::new(PROTOCOL_ID, vec![socket.address()])
+        };
+        let handshake = ServerHandshake::new(handshake, SecretKey::INSECURE).unwrap();
+        Self(UdpServer::start(socket, settings, handshake, &game).unwrap())
     }
 
+    /// A token of a client that may be silent for any time.
     fn token(&self, client: u64) -> ConnectToken {
-        let claims = TokenClaims::new(client, vec![self.0.address()], unix_ms() / 1_000);
+        let claims = TokenClaims {
+            timeout_s: -1,
+            ..TokenClaims::new(client, vec![self.0.address()], unix_ms() / 1_000)
+        };
         ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap()
     }
 
@@ -140,7 +147,17 @@ fn reasons(stats: &UdpStats) -> [u64; 7] {
 
 #[test]
 fn hostile_datagrams_are_counted_by_reason() {
-    let server = TestSocketServer::start();
+    // So few that a slow machine exceeds the rate, too.
+    let settings = UdpSettings {
+        datagrams_per_s: 32,
+        ..UdpSettings::default()
+    };
+    let server = TestSocketServer::with_game(Arc::new(AdmitAll::default()), settings);
+    // The server allows the first datagrams of a client once it has run for as long as they take at that rate.
+    let mut pacer = Pacer::new(std::time::Duration::from_millis(1));
+    for _ in 0..200 {
+        pacer.wait();
+    }
     let (connection, victim, sent) = connected(&server, 1);
     let mut numbered = Vec::new();
     connection.number_datagram(&sent[0], &mut numbered);
@@ -192,7 +209,7 @@ impl ConnectionHandler for PanicsAtConnect {
 
 #[test]
 fn server_knows_that_its_thread_has_panicked() {
-    let server = TestSocketServer::with_game(Arc::new(PanicsAtConnect));
+    let server = TestSocketServer::with_game(Arc::new(PanicsAtConnect), UdpSettings::default());
     let socket = server.client_socket();
     let mut connection = ClientConnection::new(server.token(1), EndpointSettings::default());
     assert!(server.0.is_running());
