@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn request_that_waits_for_too_long_is_not_executed_and_gets_a_reply() {
+    fn late_request_is_not_executed_and_gets_a_reply() {
         let (executed_requests, executed) = channel();
         let (_, permits) = channel();
         let store = Box::new(BlockingStore {
