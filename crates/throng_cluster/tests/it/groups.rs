@@ -17,9 +17,9 @@ use throng_cluster::{
     BusPeer, BusTransport, ClusterGroups, ClusterKey, ClusterPlayers, ClusterPlugin, ClusterRecord,
     ClusterSessionsPlugin, ClusterSessionsSettings, ClusterStore, DriverSettings, GroupChange,
     GroupChangeFinished, GroupChangeRequest, GroupId, GroupKind, GroupMessageRequest,
-    GroupNotChanged, GroupStats, LinkSettings, LocalBus, MessageBus, MessengerStats, NatsSettings,
-    NodeDriver, PlayerHooks, PlayerMessageReceived, PlayerMove, PostgresRows, RefusedGroup,
-    SharedRows, attach_node,
+    GroupNotChanged, GroupStats, LinkSettings, LocalBus, MessageBus, NatsSettings, NodeDriver,
+    PlayerHooks, PlayerMessageReceived, PlayerMove, PostgresRows, RefusedGroup, SharedRows,
+    attach_node,
 };
 use throng_store::testing::{TestSchema, postgres_url};
 
@@ -173,9 +173,11 @@ impl Cluster {
         driver.with_groups(|groups| groups.stats())
     }
 
-    fn messages(&self, node: usize) -> MessengerStats {
+    /// Messages that a node has dropped because their player is logged out, or was not found in time.
+    fn dropped(&self, node: usize) -> u64 {
         let driver = self.players(node).driver().unwrap();
-        driver.with_messages(|messenger, _, _| messenger.stats())
+        let stats = driver.with_messages(|messenger, _, _| messenger.stats());
+        stats.offline + stats.dead + stats.late
     }
 
     /// The members of a group by a node: by `ClusterGroups`, and for a party by `Parties`, too.
@@ -349,10 +351,10 @@ fn group_outlives_the_node_and_the_log_out_of_a_member() {
     let world = cluster.nodes[at].world_mut();
     world.write_message(throng_cluster::PlayerLogOut(OTHER));
     cluster.until("log-out", |it| it.entity(at, OTHER).is_none());
-    let offline = cluster.messages(0).offline;
+    let dropped = cluster.dropped(0);
     cluster.say(0, guild, 9);
     cluster.until("message", |it| {
-        it.heard(LEADER) == [9] && it.messages(0).offline > offline
+        it.heard(LEADER) == [9] && it.dropped(0) > dropped
     });
     assert_eq!(cluster.members(0, guild), [3, 1]);
     cluster.players(1).log_in(OTHER);
