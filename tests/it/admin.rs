@@ -373,11 +373,14 @@ fn requests_without_a_valid_token_change_nothing() {
 fn readable_or_invalid_token_files_are_refused() {
     let folder = TempFolder::new();
     let tokens = folder.write("tokens", format!("alice {TOKEN}\nbob"));
+    let any = "127.0.0.1:0";
     let serve = [
         "serve",
         "arena_night",
+        "--listen",
+        any,
         "--admin",
-        "127.0.0.1:0",
+        any,
         "--admin-tokens",
         &tokens,
     ];
@@ -392,6 +395,6 @@ fn readable_or_invalid_token_files_are_refused() {
         "{}",
         refused.err
     );
-    let alone = run_throng(&["serve", "arena_night", "--admin", "127.0.0.1:0"]);
+    let alone = run_throng(&["serve", "arena_night", "--listen", any, "--admin", any]);
     assert!(alone.err.contains("--admin-tokens"), "{}", alone.err);
 }

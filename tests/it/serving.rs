@@ -304,7 +304,7 @@ fn browsers_get_a_page_to_play_in() {
     assert_eq!(get(address, "/map?scene=0").0, 200);
     let served = server.stop();
     assert_eq!(served["web"]["answered"], 2, "{served}");
-    let output = run_throng(&["serve", "--web", "0.0.0.0:0"]);
+    let output = run_throng(&["serve", "--listen", "127.0.0.1:0", "--web", "0.0.0.0:0"]);
     assert!(
         output.code == 2 && output.err.contains("pass --key FILE"),
         "{}",
@@ -398,7 +398,7 @@ fn unusable_port_options_are_explained() {
             "--trusted-proxy",
         ),
     ] {
-        let output = run_throng(&[vec!["serve"], arguments].concat());
+        let output = run_throng(&[vec!["serve", "--listen", "127.0.0.1:0"], arguments].concat());
         assert_eq!(output.code, 2, "{}", output.err);
         assert!(output.err.contains(reason), "{reason}: {}", output.err);
     }

@@ -378,7 +378,14 @@ fn secrets_come_from_files_and_the_environment() {
         output.err
     );
     // An endless file is not a valid key.
-    let output = run_throng(&["serve", &yard, "--key", "/dev/zero"]);
+    let output = run_throng(&[
+        "serve",
+        &yard,
+        "--listen",
+        "127.0.0.1:0",
+        "--key",
+        "/dev/zero",
+    ]);
     assert!(
         output.code == 2 && output.err.contains("/dev/zero"),
         "{}",
