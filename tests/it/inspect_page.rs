@@ -123,19 +123,20 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> (u16, String) {
     (status.parse().unwrap_or(0), body.to_owned())
 }
 
+/// The status and the body of a request for metrics. On a busy machine, the server may reply that no tick has run in time.
+pub(crate) fn get_metrics(address: SocketAddr, path: &str) -> (u16, String) {
+    let replies = (0..20).map(|_| get(address, path));
+    let in_time = { replies }.find(|(status, _)| *status != 503);
+    in_time.expect("a tick in time")
+}
+
 /// Requests the metrics while ticks run. Also returns the value of `each_tick` after the tick that the metrics describe.
 fn metrics<T>(
     server: &mut Server,
     address: SocketAddr,
     mut each_tick: impl FnMut(&mut World) -> T,
 ) -> (Metrics, T) {
-    // On a busy machine, the server may reply that no tick has run in time.
-    let asking = thread::spawn(move || {
-        let replies = (0..20).map(|_| get(address, "/metrics"));
-        { replies }
-            .find(|(status, _)| *status != 503)
-            .expect("a tick in time")
-    });
+    let asking = thread::spawn(move || get_metrics(address, "/metrics"));
     let mut noted = BTreeMap::new();
     while !asking.is_finished() {
         server.step(1);

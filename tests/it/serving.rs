@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use serde_json::Value;
 
 use crate::harness::{ProgramOutput, TempFolder, program, run_throng, send_signal, wait_for_log};
-use crate::inspect_page::{PageClient, get};
+use crate::inspect_page::{PageClient, get, get_metrics};
 use crate::tls::{CertificateFiles, tls_get};
 
 /// A yard with crowds, which external players join.
@@ -208,7 +208,7 @@ fn inspect_page_works_while_serving() {
         Some((address.parse().ok()?, format!("/{path}")))
     };
     let (address, path) = of(&metrics).expect("the address of the metrics");
-    let (status, text) = get(address, &path);
+    let (status, text) = get_metrics(address, &path);
     assert_eq!(status, 200, "{text}");
     for expected in ["throng_net_clients 0", "throng_objects{class=\"npc\"} 20"] {
         assert!(text.contains(expected), "{text}");

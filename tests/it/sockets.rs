@@ -130,11 +130,12 @@ impl UdpTestServer {
         panic!("{what}: {:?} {differences:?}", self.stats());
     }
 
-    /// Steps until these numbers of clients were admitted and changed their address.
+    /// Steps until these numbers of clients were admitted and changed their address. A client that waits too long for a late reply is
+    /// admitted twice.
     fn step_until_admitted(&mut self, admitted: u64, moved: u64) {
         self.step_until(&format!("{admitted} admitted, {moved} moved"), |rig| {
             let stats = rig.stats();
-            (stats.clients_accepted, stats.moved) == (admitted, moved)
+            stats.clients_accepted >= admitted && stats.moved == moved
         });
     }
 
@@ -212,10 +213,8 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
         }
         rig.stop_until_equal();
         let stats = rig.stats();
-        assert_eq!(
-            (stats.clients, stats.clients_accepted, stats.lost),
-            (16, 16, 0)
-        );
+        assert!(stats.clients_accepted >= 16);
+        assert_eq!((stats.clients, stats.lost), (16, 0));
         assert_eq!(rig.server.world().resource::<Sessions>().len(), 16);
         rig.step_until("all connections are measured", |rig| {
             let stats = rig.connection_stats();
@@ -262,18 +261,15 @@ fn address_change_continues_and_restart_replaces_the_session() {
         assert_eq!(rig.step(), []);
     }
     let stats = rig.stats();
-    assert_eq!(
-        (stats.moved, stats.clients_accepted, stats.lost),
-        (24, 8, 0)
-    );
+    assert_eq!((stats.moved, stats.clients, stats.lost), (24, 8, 0));
+    let admitted = stats.clients_accepted;
     assert!(rig.clients.iter().all(|(_, bot)| bot.corrections() == 0));
     // The first client crashes and reconnects before the server detects it.
     drop(rig.clients.remove(0));
     rig.connect(1, lossy_network(0.1));
-    rig.step_until_admitted(9, 24);
+    rig.step_until_admitted(admitted + 1, 24);
     rig.stop_until_equal();
-    let sessions = rig.server.world().resource::<Sessions>();
-    assert_eq!((sessions.len(), rig.stats().clients_accepted), (8, 9));
+    assert_eq!(rig.server.world().resource::<Sessions>().len(), 8);
 }
 
 /// The connect request of a token.

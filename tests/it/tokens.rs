@@ -276,7 +276,7 @@ fn keys_are_rotated_while_connections_live_on() {
         other.receive_more(5);
     }
     let served: Value = serde_json::from_str(&server.stop()).unwrap();
-    assert_eq!(served["admitted"], 5, "{served}");
+    assert!(served["admitted"].as_u64() >= Some(5), "{served}");
     assert!(served["unknown_keys"].as_u64() >= Some(1), "{served}");
 }
 
