@@ -13,7 +13,7 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use crate::harness::{TempFolder, program, run_throng, send_signal};
-use crate::inspect_page::get;
+use crate::inspect_page::{get, get_metrics};
 
 /// A yard for external players.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20, settings: (overload: (measure: Off)),
@@ -81,9 +81,9 @@ impl TestServerProcess {
         }
     }
 
-    /// A metric; 0 if the server does not answer in time.
+    /// A metric; 0 if the server does not have it.
     fn metric(&self, name: &str) -> u64 {
-        let (_, metrics) = get(self.metrics, "/metrics");
+        let (_, metrics) = get_metrics(self.metrics, "/metrics");
         let value = metrics.lines().find_map(|line| line.strip_prefix(name));
         value
             .and_then(|value| value.trim().parse().ok())
