@@ -103,7 +103,7 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
         .unwrap();
     server.step(2);
     transport.disconnect(clients[&1_060], DisconnectReason::Lost);
-    // A page cannot read the updates of so many ticks in time.
+    // The page is closed before so many ticks: they would send it more updates than it can read.
     drop(page);
     server.step(700);
     let mut page = PageClient::open(address, "", None).unwrap();

@@ -22,9 +22,6 @@ const SPEED: f32 = 3.0;
 const TICK_HZ: f64 = 100.0;
 /// Many more ticks than any test needs.
 const TICKS_MAX: u32 = 10_000;
-
-/// How long a test waits for what the transport's threads do: much longer than necessary on a machine without other load.
-const TIMEOUT: Duration = Duration::from_secs(120);
 const TILE_M: f32 = 0.5;
 
 /// A server with one scene, in which every player who logs in starts at (10, 10).
@@ -142,6 +139,24 @@ impl Town {
         panic!("it does not hold after {TICKS_MAX} ticks");
     }
 
+    /// Runs ticks, frames of other clients and updates of an app until a condition on the app holds; `what` describes it in the message.
+    fn run_app_until(
+        &mut self,
+        app: &mut bevy_app::App,
+        clients: &mut [&mut Client],
+        what: &str,
+        mut holds: impl FnMut(&bevy_app::App) -> bool,
+    ) {
+        for _ in 0..TICKS_MAX {
+            if holds(app) {
+                return;
+            }
+            self.step(clients);
+            app.update();
+        }
+        panic!("after {TICKS_MAX} ticks: {what}");
+    }
+
     /// The server's position of a player's object.
     fn place(&mut self, player: u64) -> Vec2 {
         let world = self.server.world_mut();
@@ -228,14 +243,12 @@ fn client_without_a_map_is_corrected_at_walls() {
     let mut client = town.client(7);
     town.run_until(&mut [&mut client], |_, clients| own(clients[0]).is_some());
     client.set_controls(ControlState::towards(0));
-    let began = Instant::now();
-    let mut is_corrected = false;
-    while !is_corrected {
-        assert!(began.elapsed() < TIMEOUT, "nobody corrects it");
+    let corrected = |event: &ClientEvent| matches!(event, ClientEvent::Corrected(_));
+    let is_corrected = (0..TICKS_MAX).any(|_| {
         town.step(&mut [&mut client]);
-        let corrected = |event: &ClientEvent| matches!(event, ClientEvent::Corrected(_));
-        is_corrected = events(&mut client).iter().any(corrected);
-    }
+        events(&mut client).iter().any(corrected)
+    });
+    assert!(is_corrected);
     assert!(town.place(7).x < 15.0);
     client.set_controls(ControlState::stand(0));
     town.run_until(&mut [&mut client], |town, clients| {
@@ -364,12 +377,9 @@ fn bevy_client_has_an_entity_for_each_visible_object() {
     let mut sight = app
         .world_mut()
         .query::<(&VisibleObject, &RenderPosition, Has<ControlledObject>)>();
-    let began = Instant::now();
-    while sight.iter(app.world()).len() < 2 {
-        assert!(began.elapsed() < TIMEOUT, "nobody comes into sight");
-        town.step(&mut [&mut other]);
-        app.update();
-    }
+    town.run_app_until(&mut app, &mut [&mut other], "two objects", |app| {
+        sight.iter(app.world()).len() == 2
+    });
     let own: Vec<u32> = sight
         .iter(app.world())
         .filter_map(|(object, _, is_own)| is_own.then_some(object.id))
@@ -382,18 +392,14 @@ fn bevy_client_has_an_entity_for_each_visible_object() {
     let shown: Vec<Vec2> = sight.iter(app.world()).map(|(_, at, _)| at.0).collect();
     assert_eq!(shown, [Vec2::splat(10.0); 2]);
     other.leave();
-    while sight.iter(app.world()).len() > 1 {
-        assert!(began.elapsed() < TIMEOUT, "it does not leave");
-        town.step(&mut []);
-        app.update();
-    }
+    town.run_app_until(&mut app, &mut [], "one object", |app| {
+        sight.iter(app.world()).len() == 1
+    });
     // Its object dies, and nobody sees another player.
     let mut third = town.client(9);
-    while sight.iter(app.world()).len() < 2 {
-        assert!(began.elapsed() < TIMEOUT, "nobody comes");
-        town.step(&mut [&mut third]);
-        app.update();
-    }
+    town.run_app_until(&mut app, &mut [&mut third], "another player", |app| {
+        sight.iter(app.world()).len() == 2
+    });
     let world = town.server.world_mut();
     let mut all = world.query::<(Entity, &PlayerId)>();
     let own = all
@@ -401,18 +407,14 @@ fn bevy_client_has_an_entity_for_each_visible_object() {
         .find(|(_, id)| id.0 == 7)
         .map(|(own, _)| own);
     world.despawn(own.expect("it is there"));
-    while sight.iter(app.world()).len() > 0 {
-        assert!(began.elapsed() < TIMEOUT, "what it saw stays");
-        town.step(&mut [&mut third]);
-        app.update();
-    }
+    town.run_app_until(&mut app, &mut [&mut third], "no object", |app| {
+        sight.iter(app.world()).len() == 0
+    });
     // The server stops and notifies the game.
     town.server.world_mut().resource_mut::<Sessions>().drain();
-    while app.world().contains_resource::<GameClient>() {
-        assert!(began.elapsed() < TIMEOUT, "it does not end");
-        town.step(&mut []);
-        app.update();
-    }
+    town.run_app_until(&mut app, &mut [], "the end of the client", |app| {
+        !app.world().contains_resource::<GameClient>()
+    });
     assert_eq!(sight.iter(app.world()).len(), 0);
     assert!(app.world().contains_resource::<DisconnectedClient>());
     let ended = app.world().resource::<Messages<ClientDisconnected>>();
@@ -432,12 +434,9 @@ fn bevy_entities_vanish_without_a_client_and_return_with_it() {
         .insert_resource(GameClient(town.client(7)));
     let mut sight = app.world_mut().query::<&VisibleObject>();
     let mut until_there_are = |town: &mut Town, app: &mut bevy_app::App, count: usize| {
-        let began = Instant::now();
-        while sight.iter(app.world()).len() != count {
-            assert!(began.elapsed() < TIMEOUT, "not {count}");
-            town.step(&mut [&mut other]);
-            app.update();
-        }
+        town.run_app_until(app, &mut [&mut other], "another number of objects", |app| {
+            sight.iter(app.world()).len() == count
+        });
     };
     until_there_are(&mut town, &mut app, 2);
     #[expect(clippy::disallowed_methods, reason = "a game takes its client out")]
@@ -477,16 +476,9 @@ fn observers_of_visible_objects_can_access_the_client() {
         let seen = app.world().resource::<Seen>();
         (seen.0, seen.1)
     };
-    let began = Instant::now();
-    while seen(&app).0 < 2 {
-        assert!(began.elapsed() < TIMEOUT, "nobody comes into sight");
-        town.step(&mut [&mut other]);
-        app.update();
-    }
+    town.run_app_until(&mut app, &mut [&mut other], "two objects", |app| {
+        seen(app).0 >= 2
+    });
     other.leave();
-    while seen(&app).1 < 1 {
-        assert!(began.elapsed() < TIMEOUT, "it does not leave");
-        town.step(&mut []);
-        app.update();
-    }
+    town.run_app_until(&mut app, &mut [], "one object less", |app| seen(app).1 >= 1);
 }

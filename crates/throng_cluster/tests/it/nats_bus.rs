@@ -169,9 +169,10 @@ fn restart_of_the_server_is_survived_and_gaps_are_noticed() {
         // From then on messages arrive again, and each is received or noticed as missing by a later one.
         let count = u64::from(send(1));
         let known = |end: &TestEnd| end.0.stats().received + end.0.stats().missing;
-        let begun = throng_core::clock::Stopwatch::start();
+        let mut events = 0;
         while known(&receiver) < count {
-            assert!(begun.elapsed() < PATIENCE, "{:?}", receiver.0.stats());
+            events += 1;
+            assert!(events < 10_000, "{:?}", receiver.0.stats());
             match receiver.any_within(Duration::from_millis(100)) {
                 Some(BusEvent::Message { .. } | BusEvent::Gap { .. }) => {}
                 Some(BusEvent::Connected | BusEvent::Disconnected) => {}
