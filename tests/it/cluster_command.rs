@@ -179,15 +179,47 @@ fn page_state(address: SocketAddr, is_wanted: impl Fn(&Value) -> bool) -> Value 
     }
 }
 
-/// The program creates the tables, reads them again and again, and keeps the last state when the database is gone.
+/// A new database, and its address.
+fn new_database(server: &Operator, url: &str, name: &str) -> (String, String) {
+    let database = format!("{name}_{}", std::process::id());
+    server.execute(&format!("CREATE DATABASE {database}"));
+    let url = format!("{}/{database}", url.rsplit_once('/').unwrap().0);
+    (database, url)
+}
+
+/// Nodes of an older version that run cannot open updated tables again.
+#[test]
+fn status_and_drain_leave_missing_and_older_tables_as_they_are() {
+    let Some(url) = postgres_url() else { return };
+    let server = Operator::new(&url);
+    let (database, url) = new_database(&server, &url, "older_tables");
+    let check = |expected: &[&str]| {
+        for arguments in [&["cluster", "status"][..], &["cluster", "drain", "n1"]] {
+            let output = run_throng(&[arguments, &["--store", &*url]].concat());
+            assert_refused(&output, expected);
+        }
+    };
+    check(&["there are no tables yet", "throng db migrate"]);
+    let rows = Operator::new(&url);
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'throng'";
+    assert_eq!(rows.query::<i64>(tables), [0]);
+    assert_eq!(run_throng(&["db", "migrate", &url]).code, 0);
+    rows.execute("UPDATE throng.store_version SET version = version - 1");
+    check(&["is older than", "throng db migrate"]);
+    rows.execute("UPDATE throng.store_version SET version = version + 1");
+    assert_eq!(run_throng(&["cluster", "status", "--store", &url]).code, 0);
+    drop(rows);
+    server.execute(&format!("DROP DATABASE {database} WITH (FORCE)"));
+}
+
+/// The program reads the tables again and again, and keeps the last state when the database is gone.
 #[cfg(unix)]
 #[test]
 fn status_page_shows_rows_and_outlives_its_store() {
     let Some(url) = postgres_url() else { return };
-    let database = format!("status_page_{}", std::process::id());
     let server = Operator::new(&url);
-    server.execute(&format!("CREATE DATABASE {database}"));
-    let url = format!("{}/{database}", url.rsplit_once('/').unwrap().0);
+    let (database, url) = new_database(&server, &url, "status_page");
+    assert_eq!(run_throng(&["db", "migrate", &url]).code, 0);
     let arguments = ["cluster", "status", "--serve", "127.0.0.1:0", "--store"];
     let mut command = program(&[&arguments[..], &[&*url]].concat());
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();

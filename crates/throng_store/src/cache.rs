@@ -15,7 +15,7 @@
 //! `quick_cache` evicts entries by S3-FIFO (Yang and others, *FIFO queues are all you need for cache eviction*, 2023), here with a hasher
 //! that is the same in every run. This file measures the age of entries, in a time that the caller passes.
 //!
-//! Cost: a hit is one hash table lookup: `throng bench directory`.
+//! Cost: a hit is one hash table lookup: `throng bench store`.
 
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};

@@ -29,6 +29,14 @@ pub enum StoreErrorKind {
         /// Newest version that this program supports.
         known: i64,
     },
+    /// An older version of the program has created the tables, and this program may not update them, or there are none.
+    #[error("schema version {found} is older than {known}, that of this program")]
+    OlderSchema {
+        /// Schema version of the store; 0 if there are no tables.
+        found: i64,
+        /// Schema version of this program.
+        known: i64,
+    },
     /// An attribute has another name or encoding in the store than in the game.
     #[error("an attribute has another name or encoding in the store")]
     AttributeMismatch,

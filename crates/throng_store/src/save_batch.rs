@@ -7,7 +7,7 @@
 //! Changes during a transaction are collected for the next one, and newer values replace older ones. So however long a store is
 //! unavailable, at most one copy of the changed values waits. Values are in one byte buffer, so a tick's saves allocate nothing per player.
 //!
-//! Cost: one hash table lookup per player, and the copy of its values: `throng bench directory`.
+//! Cost: one hash table lookup per player, and the copy of its values: `throng bench store`.
 
 use std::collections::{BTreeMap, HashMap};
 

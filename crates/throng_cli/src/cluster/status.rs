@@ -60,7 +60,7 @@ impl Status {
     /// Prints the tables, or serves the page.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let address = self.page.address()?;
-        let mut rows = self.store.rows()?;
+        let mut rows = self.store.existing_rows()?;
         if let Some(address) = address {
             return self.page.serve(address, rows, quiet);
         }
@@ -245,7 +245,7 @@ fn as_json(nodes: &[NodeOverview], table: &SceneTable, reports: &ReportTable) ->
 impl Drain {
     /// Marks the node.
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
-        let mut rows = self.store.rows()?;
+        let mut rows = self.store.existing_rows()?;
         let is_draining = !self.undo;
         let name = self.name.clone();
         let nodes = rows.read_node_overview().map_err(failed)?;

@@ -16,8 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct StoreArguments {
     /// Postgres server with the rows of the cluster: postgres://USER@HOST/DATABASE (schema `throng`)
     ///
-    /// Put a password into the environment variable THRONG_STORE, or into ~/.pgpass. Missing tables are created; `throng db migrate`
-    /// updates those of an older version.
+    /// Put a password into the environment variable THRONG_STORE, or into ~/.pgpass. A node creates missing tables, and updates those of an
+    /// older version, if its role may; `throng cluster` only uses tables of its own version.
     #[arg(long, value_name = "URL", env = "THRONG_STORE", hide_env_values = true)]
     store: String,
 }
@@ -37,12 +37,21 @@ impl StoreArguments {
         }
     }
 
-    /// The rows, connected.
+    /// The rows, connected. Missing tables are created, and those of an older version are updated.
     pub fn rows(&self) -> Result<PostgresRows, CliError> {
-        let mut rows = PostgresRows::new(&self.source()?, TIMEOUT);
-        rows.connect().map_err(failed)?;
-        Ok(rows)
+        connected(self.source()?)
     }
+
+    /// The rows, connected, in tables of this version. Others are left as they are: nodes of another version may run.
+    pub fn existing_rows(&self) -> Result<PostgresRows, CliError> {
+        connected(self.source()?.without_migration())
+    }
+}
+
+fn connected(source: PostgresSource) -> Result<PostgresRows, CliError> {
+    let mut rows = PostgresRows::new(&source, TIMEOUT);
+    rows.connect().map_err(failed)?;
+    Ok(rows)
 }
 
 /// An error of the store for an operator.

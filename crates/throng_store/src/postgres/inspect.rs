@@ -9,9 +9,9 @@ use tokio_postgres::{Error, IsolationLevel, Transaction};
 use super::connection::PostgresConnection;
 use super::display::to_text;
 use super::schema;
-use super::store::{PostgresSource, migrate, usable_version};
+use super::store::{PostgresSource, open_tables, require_current, usable_version};
 use crate::encodings::encoding_of;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreError;
 use crate::inspection::{DisplayValue, PROBLEMS_MAX, StoreInspection, StoredRow};
 
 /// Rows per fetch.
@@ -31,8 +31,9 @@ impl PostgresSource {
     /// [`StoreError`] if the schema belongs to another program, or cannot be written.
     pub fn migrate(&self) -> Result<(String, i64, i64), StoreError> {
         let mut connection = self.connect()?;
-        let before = connection
-            .long_call(async |client, named| migrate(client, &self.schema, named).await)?;
+        let before = connection.long_call(async |client, named| {
+            open_tables(client, &self.schema, named, true).await
+        })?;
         Ok((connection.named.0, before, schema::VERSION))
     }
 
@@ -52,7 +53,16 @@ impl PostgresSource {
         self.read_snapshot(async |tables| dump_all(tables, &mut show).await)
     }
 
-    pub(super) fn connect(&self) -> Result<PostgresConnection, StoreError> {
+    /// A connection whose search path is the tables of this version.
+    pub(super) fn open_tables(&self) -> Result<PostgresConnection, StoreError> {
+        let mut connection = self.connect()?;
+        connection.long_call(async |client, named| {
+            open_tables(client, &self.schema, named, self.migrates).await
+        })?;
+        Ok(connection)
+    }
+
+    fn connect(&self) -> Result<PostgresConnection, StoreError> {
         PostgresConnection::open(&self.url, &self.schema, self.limit.clone())
     }
 
@@ -67,20 +77,10 @@ impl PostgresSource {
             let reading = reading.isolation_level(IsolationLevel::RepeatableRead);
             let tables = reading.start().await.map_err(fault)?;
             let kind = schema::kind_of(&tables, &self.schema);
-            let found = usable_version(kind.await.map_err(fault)?, named)?;
-            let known = schema::VERSION;
-            let cause = match found {
-                Some(found) if found == known => {
-                    let path = format!("SET LOCAL search_path TO {}", self.schema);
-                    tables.batch_execute(&path).await.map_err(fault)?;
-                    return work(&tables).await.map_err(fault);
-                }
-                Some(found) => format!(
-                    "its schema is {found}, expected {known}: run `throng db migrate` first"
-                ),
-                None => "there are no tables in it".to_owned(),
-            };
-            Err(named.store_error(StoreErrorKind::NotAPlayerStore, cause))
+            require_current(usable_version(kind.await.map_err(fault)?, named)?, named)?;
+            let path = format!("SET LOCAL search_path TO {}", self.schema);
+            tables.batch_execute(&path).await.map_err(fault)?;
+            work(&tables).await.map_err(fault)
         })
     }
 }

@@ -8,7 +8,7 @@
 //! | `errors` | errors of the server as store errors |
 //! | `display` | readable values |
 //! | `store`, `tables` | the store and its statements |
-//! | `session` | a connection for other crates, such as `throng_cluster`, whose tables are in `cluster.sql` |
+//! | `session` | a connection for other crates, such as `throng_cluster`, whose tables and functions are in `cluster*.sql` |
 //! | `inspect` | inspection for operators |
 //!
 //! Every call is one transaction of a few statements, whatever the number of players: statements take arrays. Rows of players are locked by

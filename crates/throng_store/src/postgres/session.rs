@@ -5,7 +5,7 @@ use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::{Error, Row};
 
 use super::connection::PostgresConnection;
-use super::store::{PostgresSource, migrate};
+use super::store::PostgresSource;
 use super::tables::{Statements, Values};
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -46,16 +46,13 @@ impl std::fmt::Debug for PostgresSession {
 }
 
 impl PostgresSource {
-    /// Opens a connection to the tables of this version. Missing tables are created as for the store itself.
+    /// Opens a connection to the tables of this version. Missing tables are created and older ones updated as for the store itself.
     ///
     /// # Errors
     /// [`StoreError`], as for the store.
     pub fn open_session(&self) -> Result<PostgresSession, StoreError> {
-        let mut connection = self.connect()?;
-        let schema = &self.schema;
-        connection.long_call(async |client, named| migrate(client, schema, named).await)?;
         Ok(PostgresSession {
-            connection,
+            connection: self.open_tables()?,
             statements: Statements::default(),
             is_broken: false,
         })

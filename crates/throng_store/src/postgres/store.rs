@@ -30,6 +30,7 @@ pub struct PostgresSource {
     pub(super) url: String,
     pub(super) schema: String,
     pub(super) limit: Arc<CallLimit>,
+    pub(super) migrates: bool,
 }
 
 impl fmt::Debug for PostgresSource {
@@ -54,6 +55,7 @@ impl PostgresSource {
             url: url.into(),
             schema: schema::SCHEMA.to_owned(),
             limit: Arc::default(),
+            migrates: true,
         }
     }
 
@@ -79,13 +81,19 @@ impl PostgresSource {
         self.schema = name.into();
         self
     }
+
+    /// Leaves the tables as they are: missing ones, or those of an older version, are an error. For programs that are used beside servers
+    /// that run, since these cannot open tables again that a newer program has updated.
+    #[must_use]
+    pub fn without_migration(mut self) -> Self {
+        self.migrates = false;
+        self
+    }
 }
 
 impl StoreFactory for PostgresSource {
     fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
-        let limit = self.limit.clone();
-        let store = PostgresStore::open_with(&self.url, &self.schema, limit)?;
-        Ok(Box::new(store))
+        Ok(Box::new(PostgresStore::open_source(self)?))
     }
 }
 
@@ -102,14 +110,12 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError`], with the database's name and without its password.
     pub fn open(url: &str, schema: &str) -> Result<Self, StoreError> {
-        Self::open_with(url, schema, Arc::default())
+        Self::open_source(&PostgresSource::new(url).with_schema(schema))
     }
 
-    fn open_with(url: &str, schema: &str, limit: Arc<CallLimit>) -> Result<Self, StoreError> {
-        let mut connection = PostgresConnection::open(url, schema, limit)?;
-        connection.long_call(async |client, named| migrate(client, schema, named).await)?;
+    pub(crate) fn open_source(source: &PostgresSource) -> Result<Self, StoreError> {
         Ok(Self {
-            connection,
+            connection: source.open_tables()?,
             encodings: HashMap::default(),
             statements: Statements::default(),
         })
@@ -141,14 +147,18 @@ impl PostgresStore {
     }
 }
 
-/// Migrates the tables, and returns their version before.
-pub(super) async fn migrate(
+/// Opens the tables, and returns their version before. `migrates`: creates missing ones, and updates those of an older version.
+pub(super) async fn open_tables(
     client: &mut Client,
     schema: &str,
     named: &NamedDatabase,
+    migrates: bool,
 ) -> Result<i64, StoreError> {
     let fault = |error| named.error(error);
     let found = usable_version(schema::read(client, schema).await.map_err(fault)?, named)?;
+    if !migrates {
+        require_current(found, named)?;
+    }
     let before = if found == Some(schema::VERSION) {
         found
     } else {
@@ -179,6 +189,20 @@ fn explain_missing_rights(found: Option<i64>, mut error: StoreError) -> StoreErr
         );
     }
     error
+}
+
+/// An error, if there are no tables, or those of an older version.
+pub(super) fn require_current(found: Option<i64>, named: &NamedDatabase) -> Result<(), StoreError> {
+    let known = schema::VERSION;
+    if found == Some(known) {
+        return Ok(());
+    }
+    let cause = match found {
+        Some(_) => "run `throng db migrate`, after all servers of an older version have ended",
+        None => "there are no tables yet: run `throng db migrate`, or start a server",
+    };
+    let found = found.unwrap_or(0);
+    Err(named.store_error(StoreErrorKind::OlderSchema { found, known }, cause))
 }
 
 /// The version of a usable schema; `None` if it is still empty.

@@ -1,6 +1,7 @@
 //! A Postgres server for tests: that of `THRONG_POSTGRES`, with one schema per test.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls};
@@ -72,16 +73,17 @@ impl TestSchema {
         }
     }
 
-    /// A source of the store in this schema.
+    /// A source of the store in this schema. A busy machine may take long to connect.
     #[must_use]
     pub fn source(&self) -> PostgresSource {
-        PostgresSource::new(&self.url).with_schema(&self.name)
+        let source = PostgresSource::new(&self.url).with_schema(&self.name);
+        source.with_call_timeout(Duration::from_secs(60))
     }
 
     /// The store in this schema.
     #[must_use]
     pub fn open(&self) -> PostgresStore {
-        PostgresStore::open(&self.url, &self.name).unwrap()
+        PostgresStore::open_source(&self.source()).unwrap()
     }
 
     /// An operator who works in this schema.
