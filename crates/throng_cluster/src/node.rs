@@ -9,6 +9,7 @@ mod reports;
 mod requests;
 mod scenes;
 mod validity;
+mod writes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,7 +19,7 @@ use self::gateways::QueuedRoute;
 use self::held_player::{HeldPlayers, HeldState};
 use self::quiet_nodes::QuietNodes;
 use self::reports::ReportSource;
-use self::requests::{PendingRequests, RequestKind, RequestWork, WrittenGroup};
+use self::requests::{PendingRequests, RequestKind, RequestWork};
 use self::scenes::NodeScenes;
 use self::validity::NodeValidity;
 pub use self::validity::{NODE_VALID_ALONE_MS, NODE_VALID_MS};
@@ -199,6 +200,10 @@ pub struct ClusterNode {
     is_superseded: bool,
     next_heartbeat_ms: u64,
     next_save_ms: u64,
+    /// The last player of the save before, until all players are saved.
+    saved_up_to: Option<PlayerId>,
+    /// The last write was a save, or took a player back. If others wait, the next one is not.
+    is_write_of_others_next: bool,
     next_arrivals_ms: u64,
     next_claim_ms: u64,
     stats: NodeStats,
@@ -228,6 +233,8 @@ impl ClusterNode {
             is_superseded: false,
             next_heartbeat_ms: 0,
             next_save_ms: 0,
+            saved_up_to: None,
+            is_write_of_others_next: false,
             next_arrivals_ms: 0,
             next_claim_ms: 0,
             stats: NodeStats {
@@ -276,6 +283,13 @@ impl ClusterNode {
             arrival: held.arrival,
             is_frozen: !is_valid || held.state != HeldState::Live,
         })
+    }
+
+    /// The run, and the epoch, with which a player that it holds has arrived; `None` for others.
+    #[must_use]
+    pub fn arrival(&self, player: PlayerId) -> Option<(u64, u64)> {
+        let held = self.players.0.get(&player)?;
+        Some((self.run.run, held.arrival))
     }
 
     /// Whether it simulates a player now. Frozen players are not simulated.
@@ -486,115 +500,19 @@ impl ClusterNode {
         self.players.0.clear();
         self.log_outs.clear();
         self.logins.values_mut().for_each(|epoch| *epoch = None);
+        // Its client still waits for it.
+        let pending_login = self.requests.login();
+        self.logins
+            .extend(pending_login.map(|player| (player, None)));
         self.arrivals.clear();
         self.routes.clear();
         self.requests.clear();
+        self.saved_up_to = None;
         self.scenes.end_run();
         self.quiet_nodes.clear();
         self.validity.end_run();
         self.next_heartbeat_ms = 0;
         self.stats.runs_ended += 1;
-    }
-
-    /// Sends the next write about the players of this node. Only one is pending at a time, so each one contains the newest state.
-    fn write(&mut self, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        if !self.requests.is_free(RequestKind::Write, now_ms) {
-            return;
-        }
-        let run = self.run;
-        let find = |fits: fn(HeldState) -> bool| self.players.find(fits);
-        let mut held = self.players.0.values();
-        let target = held.find_map(|held| held.state.target());
-        let epoch_of = |player| self.players.0.get(&player).map_or(0, |held| held.epoch);
-        if let Some(player) = find(|state| state == HeldState::Uncertain) {
-            let epoch = epoch_of(player);
-            let request = ClusterRequest::RaiseEpoch { run, player, epoch };
-            self.send(
-                RequestWork::RaiseEpoch(player, epoch),
-                request,
-                now_ms,
-                outputs,
-            );
-        } else if find(|state| state == HeldState::Checking).is_some() {
-            // Nothing is written before the owner of this player is known.
-        } else if let Some((player, epoch)) = self.overdue_move(now_ms) {
-            // Refused while the target is alive. The next attempt must not delay other writes.
-            self.players.restart_move(player, now_ms);
-            let request = ClusterRequest::TakeBack { run, player, epoch };
-            self.send(
-                RequestWork::TakeBack(player, epoch),
-                request,
-                now_ms,
-                outputs,
-            );
-        } else if let Some(to) = target {
-            self.write_hand_off(to, now_ms, outputs);
-        } else if let Some(player) = find(|state| state == HeldState::Leaving) {
-            self.write_release(player, now_ms, outputs);
-        } else if let Some((player, epoch)) = self.take_login() {
-            let request = ClusterRequest::LogIn { run, player, epoch };
-            self.send(RequestWork::LogIn(player), request, now_ms, outputs);
-        } else if now_ms >= self.next_save_ms {
-            self.next_save_ms = now_ms + self.settings.save_interval_ms;
-            let (saves, is_more) = self.players.unsaved(self.settings.saved_players_max);
-            if is_more {
-                self.next_save_ms = now_ms;
-            }
-            if !saves.is_empty() {
-                let saved = saves.iter().map(|save| (save.player, save.record.revision));
-                let work = RequestWork::Save(saved.collect());
-                self.send(work, ClusterRequest::Save { run, saves }, now_ms, outputs);
-            }
-        }
-    }
-
-    /// The next login whose epoch is known.
-    fn take_login(&mut self) -> Option<(PlayerId, u64)> {
-        let mut logins = self.logins.iter();
-        let (player, epoch) = logins.find_map(|(player, epoch)| Some((*player, (*epoch)?)))?;
-        self.logins.remove(&player);
-        Some((player, epoch))
-    }
-
-    /// A player that was handed off at least `take_back_after_ms` ago, and its epoch at the new owner.
-    fn overdue_move(&self, now_ms: u64) -> Option<(PlayerId, u64)> {
-        let after_ms = self.settings.take_back_after_ms;
-        self.players
-            .0
-            .iter()
-            .find_map(|(player, held)| match held.state {
-                HeldState::Moved {
-                    epoch, since_ms, ..
-                } if now_ms >= since_ms + after_ms => Some((*player, epoch)),
-                _ => None,
-            })
-    }
-
-    /// Hands off the first player that moves, and others that move to the same node.
-    fn write_hand_off(&mut self, to: NodeRun, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        let players_max = self.settings.handed_off_players_max.max(1);
-        let moving = self.players.all(|state| state == HeldState::Moving(to));
-        let moving: Vec<PlayerId> = moving.take(players_max).collect();
-        let (players, saves) = self.players.joined_saves(&moving);
-        let work = RequestWork::HandOff(WrittenGroup::new(&players, &saves));
-        let request = ClusterRequest::HandOff {
-            run: self.run,
-            players,
-            to,
-            saves,
-        };
-        self.send(work, request, now_ms, outputs);
-    }
-
-    fn write_release(&mut self, player: PlayerId, now_ms: u64, outputs: &mut Vec<NodeOutput>) {
-        let (mut players, saves) = self.players.joined_saves(&[player]);
-        let work = RequestWork::Release(WrittenGroup::new(&players, &saves));
-        let Some(player) = players.pop() else {
-            return;
-        };
-        let run = self.run;
-        let request = ClusterRequest::Release { run, player, saves };
-        self.send(work, request, now_ms, outputs);
     }
 
     /// Reads the owners of players whose epoch could not be raised, that were handed off, or that log in.

@@ -28,8 +28,8 @@ use crate::{CliError, CliStatus, cores, is_interrupted, listen_for_interrupt, pr
 /// Ticks between two updates of the metrics and of the load.
 const FIGURES_TICKS: u64 = 10;
 
-/// Maximum number of ticks to close the remaining sessions at the end.
-const CLOSE_TICKS_MAX: u64 = 200;
+/// Ticks without a log-out after which the remaining players and sessions are left at the end.
+const CLOSE_TICKS_MAX: u64 = 400;
 
 /// Arguments of `throng node`.
 #[derive(Debug, clap::Args)]
@@ -267,28 +267,38 @@ fn update_figures(world: &mut World, port: &GatewayPort) {
 fn close(server: &mut Server) {
     server.set_pace(Pace::AsFastAsPossible);
     let tick = Duration::from_millis(5);
-    for nth in 0..CLOSE_TICKS_MAX {
+    server.world_mut().resource_mut::<Sessions>().drain();
+    let (mut fewest, mut waited) = (usize::MAX, 0);
+    while waited < CLOSE_TICKS_MAX {
         let world = server.world_mut();
         let mut left = world.query_filtered::<&ClusterPlayer, Without<FrozenPlayer>>();
         let left: Vec<PlayerId> = left.iter(world).map(|player| player.0).collect();
         for player in left {
             world.write_message(PlayerLogOut(player));
         }
-        if nth == 0 {
-            world.resource_mut::<Sessions>().drain();
-        }
         server.step(1);
         let world = server.world();
-        let has_players = world
-            .resource::<ClusterPlayers>()
-            .players()
-            .next()
-            .is_some();
-        if !has_players && world.resource::<Sessions>().is_empty() {
+        let players = world.resource::<ClusterPlayers>().players().count();
+        let remaining = players + world.resource::<Sessions>().len();
+        if remaining == 0 {
             break;
         }
+        // They are logged out one after the other: many take longer.
+        waited = if remaining < fewest { 0 } else { waited + 1 };
+        fewest = fewest.min(remaining);
         // The store saves meanwhile.
         std::thread::sleep(tick);
+    }
+    let players = server
+        .world()
+        .resource::<ClusterPlayers>()
+        .players()
+        .count();
+    if players > 0 {
+        tracing::warn!(
+            players,
+            "node ends before all players are logged out: they go back to their last save"
+        );
     }
 }
 

@@ -140,8 +140,9 @@ fn work(
         waits,
     } in requests
     {
-        // A request that has waited for too long is not executed.
-        let reply = if waits.elapsed() > timeout {
+        // A request that has waited for too long is not executed, but for the last one of a node that stops.
+        let is_last = matches!(request, ClusterRequest::EndRun { .. });
+        let reply = if waits.elapsed() > timeout && !is_last {
             Some(ClusterReply::Away)
         } else {
             let executed = store.execute(&request);
@@ -208,6 +209,34 @@ mod tests {
         let LaneReply { caller, reply } = replies.try_recv().unwrap();
         assert_eq!(caller, LaneCaller::Messenger(5));
         assert_eq!(reply, Some(ClusterReply::Away));
+    }
+
+    #[test]
+    fn end_of_a_run_is_executed_however_long_it_has_waited() {
+        let (executed_requests, executed) = channel();
+        let (permit, permits) = channel();
+        let store = Box::new(BlockingStore {
+            requests: executed_requests,
+            permits,
+        });
+        permit.send(()).unwrap();
+        let (sender, requests) = channel();
+        let (reply, _replies) = channel();
+        let node = ClusterNodeId(1);
+        let request = ClusterRequest::EndRun {
+            run: NodeRun { node, run: 1 },
+        };
+        let (timeout, waits) = (Duration::from_millis(1), Stopwatch::start());
+        let late = LaneRequest {
+            caller: LaneCaller::Nodes,
+            request: request.clone(),
+            waits,
+        };
+        sender.send(late).unwrap();
+        drop(sender);
+        thread::sleep(2 * timeout);
+        work(store, &requests, &reply, timeout, Waker::noop());
+        assert_eq!(executed.try_recv(), Ok(request));
     }
 
     #[test]

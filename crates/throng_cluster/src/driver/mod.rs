@@ -4,7 +4,7 @@
 //!  tick ── NodeDriver::with_node ──▶ ClusterNode ◀── thread of the node ──▶ MessageBus
 //!          (a short lock)                             │      ▲
 //!                                                     ▼      │ replies
-//!                                 four lanes: heartbeats · writes · reads · matches, each a thread with a store of its own
+//!                      five lanes: heartbeats · writes · reads · arrivals · matches, each a thread with a store of its own
 //! ```
 //!
 //! The thread of the node sleeps until a reply or a message arrives, for 10 ms at most. Its clock decides when requests are sent, and when the

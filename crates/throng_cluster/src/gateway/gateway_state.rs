@@ -197,7 +197,7 @@ impl GatewayState {
         };
         let node = match self.route_of(waiting.player) {
             Some(route) if waiting.is_welcome || self.links.is_linked(route) => route,
-            None if !waiting.is_welcome && !self.links.is_linked(node) => {
+            _ if !waiting.is_welcome && !self.links.is_linked(node) => {
                 self.node_for_login(waiting.player).unwrap_or(node)
             }
             _ => node,

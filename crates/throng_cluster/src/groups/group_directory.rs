@@ -86,8 +86,9 @@ impl GroupDirectory {
         self.stats
     }
 
-    /// Sets the players of the node, in ascending order. Call it once per tick. O(players).
-    pub fn set_players(&mut self, present: impl Iterator<Item = PlayerId> + Clone) {
+    /// Sets the players of the node, in ascending order, each with the run of the node and the epoch of its arrival. Call it once per tick.
+    /// O(players).
+    pub fn set_players(&mut self, present: impl Iterator<Item = (PlayerId, (u64, u64))> + Clone) {
         self.to_read.extend(self.known.set_players(present));
         if self.known.is_empty() {
             self.after = None;

@@ -7,9 +7,13 @@ use throng_core::ids::PlayerId;
 use super::group_event::GroupEvent;
 use crate::request::{GroupEntry, GroupId, GroupKind, PlayerGroup};
 
+/// The run of the node, and the epoch, with which a player has arrived.
+type PlayerArrival = (u64, u64);
+
 /// A player of the node.
 #[derive(Clone, Copy, Debug, Default)]
 struct KnownPlayer {
+    arrival: PlayerArrival,
     is_read: bool,
     groups: GroupOfEachKind,
 }
@@ -39,29 +43,33 @@ impl KnownGroups {
         self.players.is_empty()
     }
 
-    /// Sets the players of the node, in ascending order. Returns those that have arrived. O(n) if nothing changes.
+    /// Sets the players of the node, in ascending order. Returns those that have arrived. A player that has left and come back since the last
+    /// call is in its groups again: its new object has no component yet. O(n) if nothing changes.
     pub fn set_players(
         &mut self,
-        present: impl Iterator<Item = PlayerId> + Clone,
+        present: impl Iterator<Item = (PlayerId, PlayerArrival)> + Clone,
     ) -> Vec<PlayerId> {
-        if self.players().eq(present.clone()) {
+        let known = self.players.iter();
+        let known = known.map(|(player, known)| (*player, known.arrival));
+        if known.eq(present.clone()) {
             return Vec::new();
         }
-        let present: BTreeSet<PlayerId> = present.collect();
+        let present: BTreeMap<PlayerId, PlayerArrival> = present.collect();
         let changed = &mut self.changed_players;
-        self.players.retain(|player, _| {
-            let stays = present.contains(player);
-            if !stays {
+        self.players.retain(|player, known| {
+            let stay = present.get(player);
+            if stay != Some(&known.arrival) {
                 changed.extend(GroupKind::ALL.map(|kind| (*player, kind)));
             }
-            stays
+            stay.is_some()
         });
         let mut arrived = Vec::new();
-        for player in present {
-            self.players.entry(player).or_insert_with(|| {
+        for (player, arrival) in present {
+            let known = self.players.entry(player).or_default();
+            if known.arrival != arrival {
+                known.arrival = arrival;
                 arrived.push(player);
-                KnownPlayer::default()
-            });
+            }
         }
         self.drop_groups();
         arrived
@@ -190,7 +198,7 @@ mod tests {
     #[test]
     fn older_rows_do_not_replace_newer_ones() {
         let mut known = KnownGroups::default();
-        let arrived = known.set_players([PlayerId(1)].into_iter());
+        let arrived = known.set_players([(PlayerId(1), (1, 1))].into_iter());
         assert_eq!(arrived, [PlayerId(1)]);
         assert_eq!(known.revision(PlayerId(1), GroupKind::Party), None);
         read(&mut known, Some(PARTY), 5, 2);
@@ -204,5 +212,26 @@ mod tests {
         assert_eq!(known.set_players([].into_iter()), []);
         let gone = GroupEvent::Members(PARTY, Vec::new());
         assert!(known.take_events().contains(&gone));
+    }
+
+    #[test]
+    fn player_that_comes_back_at_once_is_in_its_group_again() {
+        let mut known = KnownGroups::default();
+        known.set_players([(PlayerId(1), (1, 1))].into_iter());
+        read(&mut known, Some(PARTY), 5, 2);
+        known.take_events();
+        assert_eq!(known.set_players([(PlayerId(1), (1, 1))].into_iter()), []);
+        assert_eq!(known.take_events(), []);
+        // Also with the same epoch, in a new run of the node.
+        for arrival in [(1, 3), (2, 3)] {
+            let arrived = known.set_players([(PlayerId(1), arrival)].into_iter());
+            assert_eq!(arrived, [PlayerId(1)]);
+            let event = GroupEvent::Player {
+                player: PlayerId(1),
+                kind: GroupKind::Party,
+                group: Some(PARTY),
+            };
+            assert!(known.take_events().contains(&event));
+        }
     }
 }

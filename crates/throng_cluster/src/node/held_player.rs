@@ -1,6 +1,7 @@
 //! A player in the memory of a node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use throng_core::ids::PlayerId;
 
@@ -109,22 +110,29 @@ impl HeldPlayers {
         self.all(fits).next()
     }
 
-    /// The saves of unsaved players, and whether there are more. Players that exchanged something are in the same list, so it may exceed
-    /// `players_max` by one such group.
-    pub fn unsaved(&self, players_max: usize) -> (Vec<ClusterSave>, bool) {
+    /// The saves of unsaved players with ids above `after`, and the last of them if there are more. Players that exchanged something are in the
+    /// same list, so it may exceed `players_max` by one such group, and contain lower ids.
+    pub fn unsaved(
+        &self,
+        after: Option<PlayerId>,
+        players_max: usize,
+    ) -> (Vec<ClusterSave>, Option<PlayerId>) {
         let (mut saves, mut found) = (Vec::new(), BTreeSet::new());
-        for (&player, held) in &self.0 {
+        let mut last = None;
+        let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+        for (&player, held) in self.0.range((first, Bound::Unbounded)) {
             if !held.is_unsaved() || found.contains(&player) {
                 continue;
             }
-            if saves.len() >= players_max {
-                return (saves, true);
+            if saves.len() >= players_max.max(1) {
+                return (saves, last);
             }
             let (own, others) = self.joined_saves(&[player]);
             let group = own.into_iter().chain(others);
             saves.extend(group.inspect(|save| _ = found.insert(save.player)));
+            last = Some(player);
         }
-        (saves, false)
+        (saves, None)
     }
 
     /// The saves of players, and those of all other players that are connected with them by unsaved exchanges, directly or through others.

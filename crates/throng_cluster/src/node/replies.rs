@@ -48,13 +48,18 @@ impl ClusterNode {
             RequestWork::ReadArrivals | RequestWork::ClaimLate | RequestWork::TakeBack(..) => {
                 self.next_arrivals_ms = 0;
             }
-            RequestWork::Save(_) => self.next_save_ms = 0,
+            RequestWork::Save(_) => self.save_again(0),
             // The next list of scenes shows whether a request about scenes was executed.
             RequestWork::Heartbeat
             | RequestWork::ReadOwners(_)
             | RequestWork::Scene(_)
             | RequestWork::Report => {}
         }
+    }
+
+    /// Saves all unsaved players from this time on.
+    const fn save_again(&mut self, next_ms: u64) {
+        (self.next_save_ms, self.saved_up_to) = (next_ms, None);
     }
 
     /// Sets the state of a player that is held with this epoch. It may have left and come back since a request was sent.
@@ -86,7 +91,7 @@ impl ClusterNode {
             RequestWork::Save(saved) => match reply {
                 ClusterReply::Done => self.players.mark_saved(&saved),
                 ClusterReply::Refused(_) => self.end_run(),
-                _ => self.next_save_ms = now_ms + self.settings.busy_read_interval_ms,
+                _ => self.save_again(now_ms + self.settings.busy_read_interval_ms),
             },
             RequestWork::HandOff(group) => return self.on_hand_off(now_ms, &group, &reply),
             RequestWork::Release(group) => self.on_release(&group, &reply),

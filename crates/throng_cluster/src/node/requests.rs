@@ -49,7 +49,7 @@ impl WrittenGroup {
 pub(super) enum SceneWork {
     /// With the number of scenes.
     Declare(usize),
-    SetDraining,
+    SetDraining(bool),
     Read,
     Claim(String, u64),
     GiveUp(String, u64),
@@ -154,6 +154,14 @@ impl PendingRequests {
         let pending = self.pending[RequestKind::Adopt as usize].as_ref();
         let work = pending.map(|pending| &pending.work);
         matches!(work, Some(RequestWork::Adopt(arrivals)) if arrivals.contains(arrival))
+    }
+
+    /// The player of a pending login.
+    pub fn login(&self) -> Option<PlayerId> {
+        match self.pending[RequestKind::Write as usize].as_ref()?.work {
+            RequestWork::LogIn(player) => Some(player),
+            _ => None,
+        }
     }
 
     /// Removes a player from the pending adoption if its epoch there is not higher than this one. The reply for it is then ignored.

@@ -291,7 +291,7 @@ impl ClusterNode {
             && let Some(is_draining) = scenes.draining
         {
             let request = SceneRequest::SetDraining { name, is_draining };
-            (SceneWork::SetDraining, request)
+            (SceneWork::SetDraining(is_draining), request)
         } else if !scenes.undeclared.is_empty() && is_due {
             // Last, so that late replies to it do not delay the scenes that are known.
             let scenes = scenes.undeclared.clone();
@@ -327,11 +327,12 @@ impl ClusterNode {
                 scenes.undeclared.drain(..count);
                 scenes.next_read_ms = now_ms;
             }
-            (SceneWork::SetDraining, ClusterReply::Done) => {
-                scenes.draining = None;
+            (SceneWork::SetDraining(is_draining), ClusterReply::Done) => {
+                // It may have been changed since the request was sent.
+                scenes.draining.take_if(|wanted| *wanted == is_draining);
                 scenes.next_read_ms = now_ms;
             }
-            (SceneWork::Declare(_) | SceneWork::SetDraining, _) => {
+            (SceneWork::Declare(_) | SceneWork::SetDraining(_), _) => {
                 scenes.next_write_ms = now_ms + self.settings.busy_read_interval_ms;
             }
             // The next list shows the result.

@@ -311,6 +311,11 @@ impl PartyExchange {
         std::mem::take(&mut self.changed)
     }
 
+    /// Counts all members elsewhere as changed: who has taken the changes before has dropped them.
+    pub fn set_all_changed(&mut self) {
+        self.changed.extend(self.received.keys());
+    }
+
     /// A member elsewhere: its party, the kind of its object, and its values by ascending number. `None` if it is not known.
     #[must_use]
     pub fn member(

@@ -123,6 +123,13 @@ impl ClusterPlayers {
         present.is_some_and(|present| present.leaves.is_none())
     }
 
+    /// Whether a player is here, and leaves because it was logged out.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_logging_out(&self, player: PlayerId) -> bool {
+        let present = self.present.get(&player);
+        present.is_some_and(|present| present.leaves == Some(LeaveReason::LoggedOut))
+    }
+
     /// Changes with each arrival and departure.
     #[cfg(feature = "server")]
     pub(crate) const fn version(&self) -> u64 {

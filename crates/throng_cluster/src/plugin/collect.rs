@@ -8,6 +8,7 @@ use throng_core::ids::PlayerId;
 use super::cluster_players::{ClusterPlayers, PresentPlayer, set_frozen};
 use super::hooks::{LeaveReason, PlayerHooks, SharedHooks};
 use crate::ids::NodeRun;
+use crate::node::ClusterNode;
 use crate::request::RefusedWrite;
 
 /// A player moves to another node. It is frozen until it leaves or the move fails. Nothing happens if the target is not alive, the player is not
@@ -113,17 +114,25 @@ pub(super) fn collect_players(world: &mut World) {
         exchanging.chain(moving).chain(leaving).chain(due).collect();
     let mut records = Vec::new();
     for player in collected {
-        let bytes = players.present.get(&player);
-        records.extend(bytes.and_then(|present| collect(world, &*hooks, player, present)));
+        let present = players.present.get(&player);
+        records.extend(present.and_then(|present| collect(world, &*hooks, player, present)));
     }
     let mut leaving = Vec::new();
     let is_paused = driver.with_node(|node, now_ms| {
         if !node.is_valid(now_ms) {
             return true;
         }
-        for &players in &requests.exchanges {
+        // A player may have left since the start of the tick, and be back with an older state: then its entity has nothing to do with it.
+        let is_same_stay = |node: &ClusterNode, player: &PlayerId| {
+            let present = players.present.get(player);
+            present.is_some_and(|present| node.arrival(*player) == Some(present.arrival))
+        };
+        records.retain(|(player, _)| is_same_stay(node, player));
+        for &exchanging in &requests.exchanges {
             // Their states are written below. From now on, they are saved together.
-            node.exchange(players, now_ms, |_| ());
+            if exchanging.iter().all(|player| is_same_stay(node, player)) {
+                node.exchange(exchanging, now_ms, |_| ());
+            }
         }
         for (player, bytes) in records {
             if node
@@ -135,7 +144,7 @@ pub(super) fn collect_players(world: &mut World) {
             }
         }
         for &(player, to) in &requests.moves {
-            if node.begin_move(player, to, now_ms) {
+            if is_same_stay(node, &player) && node.begin_move(player, to, now_ms) {
                 leaving.push((player, LeaveReason::Moved, Some(to)));
             }
         }
@@ -368,5 +377,33 @@ mod tests {
         app.world_mut().run_schedule(FixedPostUpdate);
         assert_eq!(states_of_traders(&app), [[2], [2]]);
         assert_released(&mut app, &rows, 2);
+    }
+
+    /// The run ends within a tick, and the next one has its players back, as they were saved, before the end of the tick.
+    #[test]
+    fn state_of_a_former_stay_is_not_written() {
+        let (rows, is_away) = (SharedRows::default(), Arc::new(AtomicBool::new(false)));
+        let mut app = open_app(&rows, &is_away);
+        until(&mut app, true, |players| players.players().count() == 3);
+        app.world_mut().run_schedule(FixedPreUpdate);
+        let players = app.world().resource::<ClusterPlayers>();
+        let run = players.driver().unwrap().with_node(|node, _| node.run());
+        let ended = rows.clone().execute(&ClusterRequest::EndRun { run });
+        assert_eq!(ended, Ok(ClusterReply::Done));
+        until(&mut app, false, |players| {
+            let driver = players.driver().unwrap();
+            driver.with_node(|node, now_ms| {
+                let is_back = |player| node.is_live(player, now_ms);
+                node.run() != run && [SELLER, BUYER, LEAVER].into_iter().all(is_back)
+            })
+        });
+        let mut all = app.world_mut().query::<&mut Gold>();
+        for mut gold in all.iter_mut(app.world_mut()) {
+            gold.0 = 2;
+        }
+        app.world_mut()
+            .write_message(PlayerExchange([SELLER, BUYER]));
+        app.world_mut().run_schedule(FixedPostUpdate);
+        assert_eq!(states_of_traders(&app), [[0; 0], [0; 0]]);
     }
 }

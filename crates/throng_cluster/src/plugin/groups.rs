@@ -123,7 +123,8 @@ pub struct GroupChangeFinished {
     pub result: Result<Option<GroupId>, GroupNotChanged>,
 }
 
-/// A player of this node is in another group: by a change, or because its row was read after it has arrived.
+/// A player of this node is in another group: by a change, because its row was read after it has arrived, or because it has left and come back
+/// within a tick.
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
@@ -222,7 +223,8 @@ fn follow_groups(
         of_groups.write_batch(known.map(GroupMembersChanged));
         return;
     };
-    let present = players.present.keys().copied();
+    let present = players.present.iter();
+    let present = present.map(|(player, present)| (*player, present.arrival));
     let events = driver.with_groups(|directory| {
         directory.set_players(present);
         directory.take_events()

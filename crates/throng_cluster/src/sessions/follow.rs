@@ -16,7 +16,7 @@ use crate::plugin::{
     ClusterPlayer, ClusterPlayers, FrozenPlayer, PlayerLogOut, PlayerLoginRefused,
 };
 
-/// A session whose player is not here.
+/// A session whose player is not here, or is being logged out.
 #[derive(Clone, Copy, Debug, Default)]
 struct WaitingSession {
     /// The tick in which the session ends; `None` while its login is not refused.
@@ -25,7 +25,7 @@ struct WaitingSession {
     login_tick: Option<u64>,
 }
 
-/// The sessions whose players are not here.
+/// The sessions whose players are not here, or are being logged out.
 #[derive(Resource, Debug, Default)]
 pub(super) struct ClusterSessions {
     waiting: BTreeMap<PlayerId, WaitingSession>,
@@ -78,12 +78,18 @@ pub(super) fn start_sessions(
     let (now, timestep) = (tick.0, time.timestep());
     let ClusterSessions { waiting, departed } = &mut *own;
     for player in departed.drain(..) {
-        let until = now + ticks(settings.client_wait_s, timestep);
-        let departure = WaitingSession {
-            until_tick: Some(until),
-            login_tick: None,
-        };
-        waiting.entry(player).or_insert(departure);
+        match waiting.get_mut(&player) {
+            // Its client has logged in while the player was logged out.
+            Some(session) => session.login_tick = Some(now),
+            None => {
+                let until = now + ticks(settings.client_wait_s, timestep);
+                let departure = WaitingSession {
+                    until_tick: Some(until),
+                    login_tick: None,
+                };
+                waiting.insert(player, departure);
+            }
+        }
     }
     for login in logins.read() {
         waiting.insert(login.player, WaitingSession::default());
@@ -99,8 +105,9 @@ pub(super) fn start_sessions(
         }
     }
     waiting.retain(|&player, session| {
+        let stays = players.entity(player).is_some() && !players.is_logging_out(player);
         let client = sessions.client_of(player);
-        let Some(client) = client.filter(|_| players.entity(player).is_none()) else {
+        let Some(client) = client.filter(|_| !stays) else {
             return false;
         };
         if session.until_tick.is_some_and(|until| now >= until) {

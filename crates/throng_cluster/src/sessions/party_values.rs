@@ -26,7 +26,8 @@ pub(super) fn receive_members(
     };
     let driver = players.driver();
     let run = driver.map(|driver| driver.with_node(|node, _| node.run()));
-    if *last_run != run {
+    let is_new_run = *last_run != run;
+    if is_new_run {
         *last_run = run;
         foreign.clear();
     }
@@ -41,6 +42,9 @@ pub(super) fn receive_members(
             }
         }
         exchange.begin_tick(now_ms, |player| players.entity(player).is_some());
+        if is_new_run {
+            exchange.set_all_changed();
+        }
         for player in exchange.take_changed() {
             match exchange.member(player) {
                 Some((party, kind, values)) => {

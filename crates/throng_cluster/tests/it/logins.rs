@@ -120,3 +120,34 @@ fn login_of_a_player_elsewhere_is_refused_once() {
         assert_eq!(refused, [(PLAYER, RefusedWrite::NotOwner)], "{mishap:?}");
     }
 }
+
+#[test]
+fn login_survives_the_end_of_the_run() {
+    let mut rows = ClusterRows::default();
+    let run = start(&mut rows, "n1");
+    let mut node = ClusterNode::new(run, NodeSettings::default(), Vec::new());
+    node.log_in(PLAYER);
+    let (mut is_sent, mut is_over) = (false, false);
+    for now_ms in (0..4_000).step_by(10) {
+        for output in node.poll(now_ms) {
+            let NodeOutput::Store(id, request) = output else {
+                continue;
+            };
+            match request {
+                // The first request to log in gets no reply before the run ends.
+                ClusterRequest::LogIn { .. } if !is_sent => is_sent = true,
+                ClusterRequest::Heartbeat { .. } if is_sent && !is_over => {
+                    is_over = true;
+                    node.on_reply(now_ms, id, ClusterReply::Refused(RefusedWrite::RunEnded));
+                }
+                request => {
+                    let reply = rows.execute(request, now_ms);
+                    node.on_reply(now_ms, id, reply);
+                }
+            }
+        }
+    }
+    assert!(is_over);
+    assert_eq!(node.run().run, run.run + 1);
+    assert!(node.is_live(PLAYER, 3_990));
+}

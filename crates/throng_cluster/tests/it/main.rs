@@ -32,3 +32,4 @@ mod scenes;
 mod servers;
 mod simulation;
 mod web_clients;
+mod write_order;

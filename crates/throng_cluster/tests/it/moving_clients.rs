@@ -125,6 +125,34 @@ fn player_stands_still_and_stays_connected_during_a_pause() {
 }
 
 #[test]
+fn login_during_the_log_out_of_its_player_is_not_lost() {
+    let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[GATEWAY]);
+    cluster.connect();
+    cluster.until_plays(0, 0);
+    // The log-out waits for the store.
+    let is_away = cluster.engines.store.is_away.clone();
+    is_away.store(true, Ordering::Relaxed);
+    cluster.client.take().unwrap().leave();
+    let has_session = |cluster: &Cluster| {
+        let sessions = cluster.nodes[0].server.world().resource::<Sessions>();
+        sessions.client_of(PLAYER).is_some()
+    };
+    cluster.until("the end of the session", |cluster| !has_session(cluster));
+    cluster.connect();
+    cluster.until("the login", |cluster| has_session(cluster));
+    assert!(cluster.nodes[0].player().is_some());
+    is_away.store(false, Ordering::Relaxed);
+    cluster.until("the log-out", |cluster| {
+        let world = cluster.nodes[0].server.world();
+        let stats = world.resource::<ClusterPlayers>().stats();
+        // A node that pauses on a busy machine may not log it out.
+        stats.released == 1 || stats.pauses > 0
+    });
+    cluster.until_plays(0, 0);
+    assert_eq!(cluster.end(), None);
+}
+
+#[test]
 fn player_without_a_client_is_logged_out() {
     let mut cluster = Cluster::start(Carrier::Memory(LocalBus::default()), &[GATEWAY]);
     let world = cluster.nodes[0].server.world_mut();

@@ -433,6 +433,28 @@ fn login_that_was_not_answered_is_sent_to_the_next_node() {
 }
 
 #[test]
+fn login_with_the_route_of_a_dead_node_goes_to_another_node() {
+    let mut rig = GatewayRig::new();
+    let mut first = rig.node(1);
+    let mut dead = rig.node(2);
+    rig.run(100, &mut [&mut first, &mut dead]);
+    // The player was on the node before, and has logged out.
+    first.says_route(2, 2);
+    rig.run(20, &mut [&mut first, &mut dead]);
+    drop(dead);
+    let client = rig.gateway.connect(ConnectionInfo::player(7)).unwrap();
+    rig.gateway.receive(0, client, b"\x01\x00");
+    // The link is lost after 400 ms of silence.
+    rig.run(600, &mut [&mut first]);
+    let (_, info, messages) = first.take_connection();
+    assert_eq!(
+        (info.continues, messages),
+        (None, vec![b"\x01\x00".to_vec()])
+    );
+    assert_eq!(rig.closed(), []);
+}
+
+#[test]
 fn messages_of_a_waiting_client_are_limited() {
     let mut rig = GatewayRig::new();
     let mut first = rig.node(1);

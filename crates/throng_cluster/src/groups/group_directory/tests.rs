@@ -152,7 +152,9 @@ impl GroupWorld {
             let run = self.nodes[at].run;
             self.execute(ClusterRequest::Heartbeat { run, load: 0 });
             let node = &mut self.nodes[at];
-            node.directory.set_players(node.present.iter().copied());
+            let present = node.present.iter();
+            let present = present.map(|player| (*player, (1, 1)));
+            node.directory.set_players(present);
             node.follow();
             let outputs = node.directory.poll(self.now_ms, Some(run));
             self.dispatch(at, outputs);
@@ -395,7 +397,7 @@ fn players_are_read_after_the_first_revision_is_known() {
     let mut world = GroupWorld::new(1);
     world.place(PlayerId(1), 0);
     let TestNode { run, directory, .. } = &mut world.nodes[0];
-    directory.set_players([PlayerId(1)].into_iter());
+    directory.set_players([(PlayerId(1), (1, 1))].into_iter());
     let outputs = directory.poll(0, Some(*run));
     let [GroupOutput::Store(number, first)] = &outputs[..] else {
         panic!("{outputs:?}")

@@ -595,3 +595,13 @@ fn limits_drop_messages_and_count_them() {
     assert_eq!(one.stats().dropped, 4);
     assert_eq!(one.take_outgoing().len(), 1);
 }
+
+#[test]
+fn members_elsewhere_can_be_taken_again() {
+    let mut pair = pair();
+    (0..5).for_each(|nth| tick(&mut pair, nth * 50, 7, true));
+    assert_eq!(pair[0].take_changed(), [PlayerId(1)].into());
+    assert_eq!(pair[0].take_changed(), BTreeSet::new());
+    pair[0].set_all_changed();
+    assert_eq!(pair[0].take_changed(), [PlayerId(1)].into());
+}
