@@ -17,7 +17,7 @@ const TOKEN_BYTES = 2048;
 const PRIVATE_BYTES = 1024; // with the tag
 const TAG_BYTES = 16;
 const USER_DATA_BYTES = 256;
-// `throng`, two zero bytes; the last byte is the protocol version of the server (`throng::wire::PROTOCOL_VERSION`).
+// `throng`, a zero byte, and the protocol version of the server in the last byte (`throng::wire::PROTOCOL_VERSION`).
 export const PROTOCOL_ID = Buffer.from("throng\0\0", "latin1").readBigUInt64LE() | (4n << 56n);
 
 /** The first key of a key file: its id (null if it has none) and its 32 bytes. */

@@ -14,6 +14,7 @@
 //! | `interest` | the views of a scene, their update and their events |
 //! | `entities` | the entity that has, or last had, each object id |
 //! | `messages` | messages, and events for observers |
+//! | `keep_flags` | objects that clients keep out of view |
 //! | `views` | seen objects and watchers by entity, for systems |
 //! | `track_objects` | applies changes of the world to the views |
 //! | `check` | compares views with the world, by brute force |

@@ -13,7 +13,8 @@ use super::{HashAppExt, RandomStreams, Workers};
 
 /// The steps of a tick, in order, all within [`FixedUpdate`].
 ///
-/// `First` and `Last` have no systems of this crate: they are hooks for embedders.
+/// `First` and `Last` are hooks for embedders. This crate has no systems in `First`, and in `Last` those that despawn the entities of ended sessions
+/// and warn of stalled ones.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Variants)]
 pub enum SimSystems {
     /// Empty by default: before anything else of the tick.
@@ -37,7 +38,7 @@ pub enum SimSystems {
     Replicate,
     /// Packets are passed to the sink or the sender threads.
     Send,
-    /// Empty by default: after everything else of the tick.
+    /// After everything else of the tick.
     #[serde(skip)]
     Last,
 }

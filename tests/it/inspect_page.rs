@@ -12,7 +12,7 @@ use bevy_ecs::world::World;
 use serde_json::Value;
 use throng::aoi::AoiStats;
 use throng::nav::NavStats;
-use throng::net::{ListenSettings, SecretKey, listen};
+use throng::net::{ListenSettings, SecretKey, listen, listen_web};
 use throng::outbox::OutboxStats;
 use throng::prelude::*;
 use throng::store::{MemoryDisk, PlayerStore, PlayerStorePlugin};
@@ -260,6 +260,7 @@ fn dashboards_and_alerts_use_exported_metrics_only() {
     let world = server.world_mut();
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     let settings = ListenSettings::default();
+    listen_web(world, here, SecretKey::INSECURE, &settings, None).unwrap();
     listen(world, here, SecretKey::INSECURE, settings, None).unwrap();
     let mut directory = world.resource_mut::<PlayerStore>();
     directory.open(MemoryDisk::default()).unwrap();

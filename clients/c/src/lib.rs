@@ -1,4 +1,4 @@
-//! **A client library for engines that load C libraries**: [`throng_client`] behind twenty functions, declared in `throng.h`. The README
+//! **A client library for engines that load C libraries**: [`throng_client`] behind 21 functions, declared in `throng.h`. The README
 //! shows a game loop in C.
 //!
 //! | file | contents |

@@ -26,6 +26,7 @@
 //! | `client_faults.rs` | faults of synthetic players |
 //! | `outputs.rs` | checks of output files |
 //! | `page/` | HTML pages of runs and benches |
+//! | `page_actions.rs`, `page_token.rs` | actions that the live page requests; tokens of pages |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
 //! | `picture/` | maps with marks and a legend |
 //! | `relay.rs` | `throng relay`: simulated network conditions, as a process between clients and a server |
@@ -34,13 +35,16 @@
 //! | `attribute_code.rs` | numbers of attributes, as code for clients |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a template |
 //! | `secret_file.rs` | files with keys and tokens |
+//! | `seconds.rs` | times in options |
 //! | `serve/` | `throng serve`: runs a scenario for players from the network |
 //! | `ports.rs` | options of all TCP ports: certificates and proxies |
 //! | `set.rs` | values for parameters of scenarios |
 //! | `store.rs` | the player store of a run |
 //! | `token.rs` | `throng token`: keys and connect tokens |
 //! | `token_service.rs` | `throng tokens --listen`: tokens by HTTP |
+//! | `trace.rs` | `--trace`: spans of a run as a file |
 //! | `key_file.rs`, `key_reload.rs` | files with the keys of tokens; they are read again after SIGHUP |
+//! | `memory_table.rs` | memory by module as a table |
 //! | `mirror_check.rs` | comparison of a client's mirror with the server |
 //! | `terminal.rs` | common parts of subcommands: exit status, signals and terminal output |
 //!
@@ -289,7 +293,7 @@ fn run_without_arguments(output: Output) -> Result<CliStatus, CliError> {
     Ok(status)
 }
 
-/// The command line. Only `serve` takes its store from the environment, so that experiments with other subcommands cannot write to it.
+/// The command line. `run` does not take its store from the environment, so that an experiment cannot write to it.
 fn command_line() -> clap::Command {
     Arguments::command().mut_subcommand("serve", |serve| {
         serve.mut_arg("store", |store| {

@@ -27,8 +27,8 @@
 //! ```
 //!
 //! Shown positions are estimates: other objects are extrapolated from their last motion, and the controlled object is predicted from the
-//! inputs, at the speed that the server sends. If an estimate was wrong, the shown position follows within [`ClientSettings::smoothing_s`]. Until the game sets the map
-//! ([`Client::set_ground`]), the predicted object walks through walls, and is corrected by the server.
+//! inputs, at the speed that the server sends. If an estimate was wrong, the shown position follows smoothly: after
+//! [`ClientSettings::smoothing_s`] a third of the error is left. Until the game sets the map ([`Client::set_ground`]), the predicted object walks through walls, and is corrected by the server.
 //!
 //! Bounds: [`EVENTS_MAX`] events wait for the game; above it the oldest are dropped and counted. All other memory is proportional to the
 //! objects in view. Cost: that of the received bytes, and one step per input.

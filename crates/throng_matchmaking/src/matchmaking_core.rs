@@ -1,8 +1,8 @@
 //! All modes together: tickets, proposals, and one heartbeat over all modes.
 //!
 //! ```text
-//! queue · cancel · remove_player ──▶ index of parties and players ──▶ one queue per mode
-//! run(now) ──▶ each mode in order ──▶ matches ──▶ proposals ──▶ accepted by all ──▶ started
+//! enqueue · cancel · remove_player ──▶ index of parties and players ──▶ one queue per mode
+//! run_heartbeat ──▶ each mode in order ──▶ matches ──▶ proposals ──▶ accepted by all ──▶ started
 //!                                                     └▶ declined, left, timed out ──▶ back into the queue
 //! ```
 //! Invariants: a party and a player are in at most one ticket, over all modes, waiting or in a proposal; a refused request

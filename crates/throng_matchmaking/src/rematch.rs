@@ -1,7 +1,7 @@
 //! Recent opponents.
 //!
 //! A player's latest matches are stored with the side; two players were opponents when they share a match on
-//! different sides. Invariant: a match is known from its start until `rematch_after` has passed, unless one
+//! different sides. Invariant: a match is known from its start until `rematch_cooldown_s` has passed, unless one
 //! of its players has been in [`MATCHES_MAX`] later ones, or more than [`ENTRIES_MAX`] came after it.
 //!
 //! Cost: O(players) per match to record and to remove, O([`MATCHES_MAX`]²) to compare two players.

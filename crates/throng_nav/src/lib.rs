@@ -12,7 +12,7 @@
 //! prepared and right after every edit; a search that reaches its limit returns [`SearchOutcome::Capped`]; the same query on
 //! the same map with the same algorithm and preparations gives the same waypoints, whatever the scratch was used for before.
 //!
-//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG of `throng`): 5 to 38 µs
+//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see `benches/RESULTS.md` in the repository): 5 to 38 µs
 //! with the graph, 10 to 139 µs with sign planes, which an edit repairs in microseconds. Scratch is one [`PathSearch`] per
 //! thread, for maps of any size.
 #![warn(missing_docs)]

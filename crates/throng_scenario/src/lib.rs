@@ -32,11 +32,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | folder | holds |
+//! | module | holds |
 //! |---|---|
 //! | `scenario` | scenarios: reading, validation, play, report; all at the root of the crate |
 //! | [`crowd`] | synthetic players and NPCs |
 //! | [`testing`] | a server without sockets or a wall clock, stepped manually |
+//! | `walking_server` | the workload of `throng bench sync` (feature `bench`) |
 //!
 //! | feature | adds |
 //! |---|---|

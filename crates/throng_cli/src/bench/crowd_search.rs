@@ -3,7 +3,6 @@
 //! The search doubles the crowd until one misses the target, halves the gap until it is below 5 %, and then repeats both ends, because a
 //! single run can be lucky or unlucky. The result is a range: the lower end met the target in every try, the upper end in none. Crowds that
 //! did both lie in between.
-//! and missed once lie between them.
 
 use std::collections::BTreeMap;
 

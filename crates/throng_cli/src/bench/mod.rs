@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `nav/`, `aoi`, `hostile/`, `inbox`, `load`, `matchmaking`, `memory`, `net`, `outbox`, `session`, `store`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search`, `thread_sweep` | the whole tick under a crowd; the search for the largest; several numbers of threads |
+//! | `dirty_flags` | other ways to track changes, for `sync` |
 //! | `calibration` | the speed of this machine during the measurement, and whether it is busy |
 //! | `growth` | growth of figures with sizes, and their exponents |
 //! | `rows`, `table`, `page` | [`BenchRow`], and its output for people |

@@ -1,4 +1,4 @@
-//! HTML pages of runs and benches: one self-contained file each, without network access or scripts.
+//! HTML pages of runs and benches: one self-contained file each, without network access. They say everything without scripts, too.
 //!
 //! ```text
 //! the object that `--json` prints ──▶ sections ──▶ charts ──▶ SVG paths ─┐
@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `chart.rs` | plots: axes, areas, lines, bars |
 //! | `contents.rs` | the table of contents |
+//! | `cross.html` | a script: marks the time below the pointer in all plots |
 //! | `embed.rs` | pictures and animations inside a page |
 //! | `explain.rs` | why a tick was slow |
 //! | `numbers.rs` | formatted numbers |

@@ -12,6 +12,7 @@
 //! | `plausible.rs` | values outside the usual range of their field |
 //! | `player_store.rs` | statistics of players that persist |
 //! | `events/` | the event log, a JSON object per line |
+//! | `external_actions.rs` | actions that an operator starts during a run |
 //! | `script_errors.rs` | cues that could not do their action |
 //! | `help/` | a reference of everything that a scenario may contain |
 //! | `json_schema/` | the JSON Schema of scenarios |
