@@ -140,7 +140,7 @@ fn work(
         waits,
     } in requests
     {
-        // A request that has waited for too long is not executed, but for the last one of a node that stops.
+        // A request that has waited for too long is not executed, except the last one of a node that stops.
         let is_last = matches!(request, ClusterRequest::EndRun { .. });
         let reply = if waits.elapsed() > timeout && !is_last {
             Some(ClusterReply::Away)

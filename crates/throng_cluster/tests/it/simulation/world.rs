@@ -566,7 +566,7 @@ impl SimulatedCluster {
     }
 }
 
-fn items_of(bytes: &[u8]) -> u64 {
+pub fn items_of(bytes: &[u8]) -> u64 {
     bytes
         .first_chunk()
         .map_or(0, |bytes| u64::from_le_bytes(*bytes))
