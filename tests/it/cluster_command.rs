@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use throng_store::testing::{Operator, postgres_url};
 
-use crate::harness::{ProgramOutput, TempFolder, program, run_throng, wait_for_log};
+use crate::harness::{ProgramOutput, TempFolder, new_database, program, run_throng, wait_for_log};
 use crate::inspect_page::get;
 
 /// How long a test waits for another process: much longer than necessary on a machine without other load.
@@ -179,20 +179,11 @@ fn page_state(address: SocketAddr, is_wanted: impl Fn(&Value) -> bool) -> Value 
     }
 }
 
-/// A new database, and its address.
-fn new_database(server: &Operator, url: &str, name: &str) -> (String, String) {
-    let database = format!("{name}_{}", std::process::id());
-    server.execute(&format!("CREATE DATABASE {database}"));
-    let url = format!("{}/{database}", url.rsplit_once('/').unwrap().0);
-    (database, url)
-}
-
 /// Nodes of an older version that run cannot open updated tables again.
 #[test]
 fn status_and_drain_leave_missing_and_older_tables_as_they_are() {
     let Some(url) = postgres_url() else { return };
-    let server = Operator::new(&url);
-    let (database, url) = new_database(&server, &url, "older_tables");
+    let url = new_database(&url);
     let check = |expected: &[&str]| {
         for arguments in [&["cluster", "status"][..], &["cluster", "drain", "n1"]] {
             let output = run_throng(&[arguments, &["--store", &*url]].concat());
@@ -208,8 +199,6 @@ fn status_and_drain_leave_missing_and_older_tables_as_they_are() {
     check(&["is older than", "throng db migrate"]);
     rows.execute("UPDATE throng.store_version SET version = version + 1");
     assert_eq!(run_throng(&["cluster", "status", "--store", &url]).code, 0);
-    drop(rows);
-    server.execute(&format!("DROP DATABASE {database} WITH (FORCE)"));
 }
 
 /// The program reads the tables again and again, and keeps the last state when the database is gone.
@@ -218,7 +207,8 @@ fn status_and_drain_leave_missing_and_older_tables_as_they_are() {
 fn status_page_shows_rows_and_outlives_its_store() {
     let Some(url) = postgres_url() else { return };
     let server = Operator::new(&url);
-    let (database, url) = new_database(&server, &url, "status_page");
+    let url = new_database(&url);
+    let (_, database) = url.rsplit_once('/').unwrap();
     assert_eq!(run_throng(&["db", "migrate", &url]).code, 0);
     let arguments = ["cluster", "status", "--serve", "127.0.0.1:0", "--store"];
     let mut command = program(&[&arguments[..], &[&*url]].concat());

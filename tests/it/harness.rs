@@ -14,6 +14,17 @@ use throng::movement::MovementSettings;
 use throng::session::SessionSettings;
 use throng::sim::Heartbeat;
 use throng_scenario::{LoadedScenario, Report, RunOptions, ScenarioRun};
+use throng_store::testing::Operator;
+
+/// Creates a database for a test of the program, which uses the default schema name. Returns its address.
+pub fn new_database(server: &str) -> String {
+    static NTH: AtomicU32 = AtomicU32::new(0);
+    let nth = NTH.fetch_add(1, Ordering::Relaxed);
+    let name = format!("test_db_{}_{nth}", std::process::id());
+    Operator::new(server).execute(&format!("CREATE DATABASE {name}"));
+    let (server, _) = server.rsplit_once('/').unwrap();
+    format!("{server}/{name}")
+}
 
 /// A temporary folder for a test, removed when dropped.
 pub struct TempFolder(PathBuf);

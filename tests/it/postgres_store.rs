@@ -4,7 +4,6 @@
 //! schemas of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use throng::store::conformance::check_store;
 use throng::store::{
@@ -15,7 +14,7 @@ use throng::wire::Encoding;
 use throng::world::PlayerId;
 use throng_store::testing::{FIRST_MINUTE, Operator, TAKE_OVER, TestSchema, postgres_url};
 
-use crate::harness::{TempFolder, run_throng};
+use crate::harness::{TempFolder, new_database, run_throng};
 
 /// The server's address; `None` without a server.
 #[allow(clippy::print_stdout, reason = "reports that a test is skipped")]
@@ -255,16 +254,6 @@ fn concurrent_claims_give_a_player_to_one_server() {
     assert_eq!(granted, players[1..]);
 }
 
-/// Creates a database for the test of the program, which uses the default schema name.
-fn database(server: &str) -> String {
-    static NTH: AtomicU32 = AtomicU32::new(0);
-    let nth = NTH.fetch_add(1, Ordering::Relaxed);
-    let name = format!("test_db_{}_{nth}", std::process::id());
-    Operator::new(server).execute(&format!("CREATE DATABASE {name}"));
-    let (server, _) = server.rsplit_once('/').unwrap();
-    format!("{server}/{name}")
-}
-
 /// Saves players with values of every encoding: those shown as numbers or text, and those shown as bytes. The last player is leased.
 fn save_all_kinds(store: &mut dyn StoreBackend) {
     let values: [(Encoding, &[&[u8]]); 5] = [
@@ -321,7 +310,7 @@ fn save_all_kinds(store: &mut dyn StoreBackend) {
 #[test]
 fn db_commands_print_the_same_for_server_and_file() {
     let Some(server) = url() else { return };
-    let (folder, url) = (TempFolder::new(), database(&server));
+    let (folder, url) = (TempFolder::new(), new_database(&server));
     let file = folder.path("players.db");
     let schemas = [&file, &url].map(|store| {
         let made = run_throng(&["db", "migrate", store]);
@@ -364,7 +353,7 @@ fn db_commands_print_the_same_for_server_and_file() {
 #[test]
 fn server_errors_are_reported_and_other_databases_untouched() {
     let Some(server) = url() else { return };
-    let url = database(&server);
+    let url = new_database(&server);
     for action in ["check", "dump"] {
         let output = run_throng(&["db", action, &url]);
         assert_eq!((output.code, output.out.as_str()), (2, ""));

@@ -202,8 +202,8 @@ pub struct ClusterNode {
     next_save_ms: u64,
     /// The last player of the save before, until all players are saved.
     saved_up_to: Option<PlayerId>,
-    /// The last write was a save, or took a player back. If others wait, the next one is not.
-    is_write_of_others_next: bool,
+    /// The last write was a save, or took a player back. If hand-offs, log-outs or logins wait, one of them is next.
+    others_write_first: bool,
     next_arrivals_ms: u64,
     next_claim_ms: u64,
     stats: NodeStats,
@@ -234,7 +234,7 @@ impl ClusterNode {
             next_heartbeat_ms: 0,
             next_save_ms: 0,
             saved_up_to: None,
-            is_write_of_others_next: false,
+            others_write_first: false,
             next_arrivals_ms: 0,
             next_claim_ms: 0,
             stats: NodeStats {

@@ -29,7 +29,7 @@ pub enum StoreErrorKind {
         /// Newest version that this program supports.
         known: i64,
     },
-    /// An older version of the program has created the tables, and this program may not update them, or there are none.
+    /// The tables are missing, or those of an older version, and this program does not update them.
     #[error("schema version {found} is older than {known}, that of this program")]
     OlderSchema {
         /// Schema version of the store; 0 if there are no tables.

@@ -142,7 +142,7 @@ fn work(
     {
         // A request that has waited for too long is not executed, except the last one of a node that stops.
         let is_last = matches!(request, ClusterRequest::EndRun { .. });
-        let reply = if waits.elapsed() > timeout && !is_last {
+        let reply = if waits.elapsed() >= timeout && !is_last {
             Some(ClusterReply::Away)
         } else {
             let executed = store.execute(&request);
@@ -183,60 +183,49 @@ mod tests {
         }
     }
 
-    #[test]
-    fn late_request_is_not_executed_and_gets_a_reply() {
+    /// Sends a request that is late at once, with this number of permits. Returns the executed requests, and the reply.
+    fn work_late(
+        request: ClusterRequest,
+        permits_count: usize,
+    ) -> (Vec<ClusterRequest>, Option<ClusterReply>) {
         let (executed_requests, executed) = channel();
-        let (_, permits) = channel();
+        let (permit, permits) = channel();
+        (0..permits_count).for_each(|_| permit.send(()).unwrap());
         let store = Box::new(BlockingStore {
             requests: executed_requests,
             permits,
         });
         let (sender, requests) = channel();
         let (reply, replies) = channel();
-        let (timeout, waits) = (Duration::from_millis(1), Stopwatch::start());
-        let (caller, request) = (LaneCaller::Messenger(5), ClusterRequest::ReadNodes);
-        sender
-            .send(LaneRequest {
-                caller,
-                request,
-                waits,
-            })
-            .unwrap();
-        drop(sender);
-        thread::sleep(2 * timeout);
-        work(store, &requests, &reply, timeout, Waker::noop());
-        assert!(executed.try_recv().is_err());
-        let LaneReply { caller, reply } = replies.try_recv().unwrap();
-        assert_eq!(caller, LaneCaller::Messenger(5));
-        assert_eq!(reply, Some(ClusterReply::Away));
-    }
-
-    #[test]
-    fn end_of_a_run_is_executed_however_long_it_has_waited() {
-        let (executed_requests, executed) = channel();
-        let (permit, permits) = channel();
-        let store = Box::new(BlockingStore {
-            requests: executed_requests,
-            permits,
-        });
-        permit.send(()).unwrap();
-        let (sender, requests) = channel();
-        let (reply, _replies) = channel();
-        let node = ClusterNodeId(1);
-        let request = ClusterRequest::EndRun {
-            run: NodeRun { node, run: 1 },
-        };
-        let (timeout, waits) = (Duration::from_millis(1), Stopwatch::start());
+        let caller = LaneCaller::Messenger(5);
+        let waits = Stopwatch::start();
         let late = LaneRequest {
-            caller: LaneCaller::Nodes,
-            request: request.clone(),
+            caller,
+            request,
             waits,
         };
         sender.send(late).unwrap();
         drop(sender);
-        thread::sleep(2 * timeout);
-        work(store, &requests, &reply, timeout, Waker::noop());
-        assert_eq!(executed.try_recv(), Ok(request));
+        work(store, &requests, &reply, Duration::ZERO, Waker::noop());
+        let replied = replies.try_recv().unwrap();
+        assert_eq!(replied.caller, caller);
+        (executed.try_iter().collect(), replied.reply)
+    }
+
+    #[test]
+    fn late_request_is_not_executed_and_gets_a_reply() {
+        let worked = work_late(ClusterRequest::ReadNodes, 0);
+        assert_eq!(worked, (Vec::new(), Some(ClusterReply::Away)));
+    }
+
+    #[test]
+    fn end_of_a_run_is_executed_however_long_it_has_waited() {
+        let node = ClusterNodeId(1);
+        let end = ClusterRequest::EndRun {
+            run: NodeRun { node, run: 1 },
+        };
+        let worked = work_late(end.clone(), 1);
+        assert_eq!(worked, (vec![end], Some(ClusterReply::Done)));
     }
 
     #[test]

@@ -16,9 +16,9 @@ impl ClusterNode {
             return;
         }
         let run = self.run;
-        let target = self.players.0.values();
-        let target = { target }.find_map(|held| held.state.target());
-        let others_first = std::mem::take(&mut self.is_write_of_others_next);
+        let mut held = self.players.0.values();
+        let target = held.find_map(|held| held.state.target());
+        let others_first = std::mem::take(&mut self.others_write_first);
         if let Some(player) = self.players.find(|state| state == HeldState::Uncertain) {
             let epoch = self.players.0.get(&player).map_or(0, |held| held.epoch);
             let request = ClusterRequest::RaiseEpoch { run, player, epoch };
@@ -35,7 +35,7 @@ impl ClusterNode {
         {
             // Nothing is written before the owner of this player is known.
         } else if !others_first && self.save_or_take_back(now_ms, outputs) {
-            self.is_write_of_others_next = true;
+            self.others_write_first = true;
         } else if let Some(to) = target {
             self.write_hand_off(to, now_ms, outputs);
         } else if let Some(player) = self.players.find(|state| state == HeldState::Leaving) {
